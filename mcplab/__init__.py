@@ -1,0 +1,52 @@
+"""mcplab: what did this MCP client and this server tell each other they can do, and did they keep to it?
+
+Names load on first use: ``import mcplab`` alone loads none of pandas, matplotlib, IPython or the SDK.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ABSENT": "model",
+    "UNKNOWN": "model",
+    "JsonText": "model",
+    "MCPLabError": "model",
+    "TraceError": "model",
+    "HandshakeError": "model",
+    "SpecError": "model",
+    "ExportError": "model",
+    "Trace": "traces",
+    "Traces": "traces",
+    "read_trace": "traces",
+    "read_traces": "traces",
+    "make_trace": "traces",
+    "compare": "comparison",
+    "diff": "comparison",
+    "reach": "comparison",
+    "timeline": "bins",
+    "export": "exports",
+    "plots": "plots",
+    "spec": "spec",
+    "data": "data",
+}
+"""Public name -> the module that holds it; a name that is a module stands for itself."""
+
+__all__ = sorted([*_HOME, "__version__"], key=str.casefold)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'mcplab' has no attribute {name!r}")
+    module = import_module(f"mcplab.{home}")
+    value = module if name == home else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

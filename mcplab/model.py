@@ -1,0 +1,263 @@
+"""The nouns everything else is made of: events, records, states, columns, errors.
+
+Nothing here reads, writes or computes; every other module imports this one and it imports none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+# Exceptions ----------------------------------------------------------------------------------------
+#
+#   MCPLabError                 anything this package tells its user
+#   ├── TraceError              a trace cannot be read, or cannot answer the question asked
+#   ├── HandshakeError          a live handshake failed; .trace holds what was recorded so far
+#   ├── SpecError               the protocol data does not know what was asked for
+#   └── ExportError             a figure or table cannot be written
+
+
+class MCPLabError(Exception):
+    """Base of all errors of this package. ``str(error)`` is one line: what happened, where, what to do next."""
+
+
+class TraceError(MCPLabError):
+    """A trace cannot be read, or cannot answer the question asked."""
+
+
+class HandshakeError(MCPLabError):
+    """A live handshake failed. ``trace`` is what was recorded until then (or None)."""
+
+    def __init__(self, message: str, trace: Any = None) -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+class SpecError(MCPLabError):
+    """The protocol data does not know the revision, method or path that was asked for."""
+
+
+class ExportError(MCPLabError):
+    """A figure or table cannot be written."""
+
+
+# Sentinels -----------------------------------------------------------------------------------------
+
+
+class Sentinel:
+    """A named value that is none of JSON's: equal to itself only, and without a truth value."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self.name} is neither true nor false; compare with `is {self.name}`")
+
+    def __copy__(self) -> Sentinel:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Sentinel:
+        return self
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+ABSENT: Final = Sentinel("ABSENT")
+"""The member was not there (as opposed to null, false or {})."""
+
+UNKNOWN: Final = Sentinel("UNKNOWN")
+"""Nobody saw whether it was there: the capture cannot tell."""
+
+
+class JsonText(str):
+    """JSON text that is used as it is, byte for byte, instead of being serialised."""
+
+    __slots__ = ()
+
+
+# States --------------------------------------------------------------------------------------------
+
+State = Literal["absent", "null", "empty", "object", "true", "false", "value"]
+
+STATES: Final[tuple[str, ...]] = ("absent", "null", "empty", "object", "true", "false", "value")
+"""The seven states of a capability path. Different facts; nothing may merge two of them."""
+
+CELL_STATES: Final[tuple[str, ...]] = (*STATES, "varies", "unknown")
+"""What a cell of a comparison may hold besides a state: more than one state, or no declaration captured."""
+
+ACTIVITIES: Final[tuple[str, ...]] = ("none", "ping", "notification", "response", "request", "disabled", "error")
+
+PRIORITY: Final[dict[str, int]] = {
+    "none": 0, "ping": 1, "notification": 1, "response": 2, "request": 3, "disabled": 3, "error": 4,
+}  # fmt: skip
+"""Which activity a timeline segment shows: the higher wins, on a tie the later event."""
+
+CHANNELS: Final[tuple[str, ...]] = (
+    "STDIO", "POST (JSON)", "POST (SSE)", "POST", "GET (SSE)", "LISTEN (SSE)", "RESUMPTION", "DELETE",
+    "SSE (legacy transport)", "unknown",
+)  # fmt: skip
+"""All channels, in the order in which tables and charts list them."""
+
+TRANSPORTS: Final[dict[str, str]] = {"stdio": "stdio", "streamable-http": "http", "http": "http", "sse": "sse"}
+"""The header's word for a transport -> the column's."""
+
+# Trace file ----------------------------------------------------------------------------------------
+
+FORMAT_NAME: Final = "mcplab-trace"
+FORMAT_VERSION: Final = 1
+
+Opt = UnsetType  # shorthand for "the member may be missing", which is not null
+
+
+class Http(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Transport facts of one event of an HTTP transport, as far as the recorder saw them."""
+
+    method: str | Opt = UNSET
+    path: str | Opt = UNSET
+    status: int | Opt = UNSET
+    headers: dict[str, str] | Opt = UNSET
+    exchange: str | Opt = UNSET
+    body: bool | Opt = UNSET
+
+
+class Sse(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Fields of one SSE event; ``data`` only where it is no JSON-RPC message."""
+
+    id: str | None | Opt = UNSET
+    event: str | None | Opt = UNSET
+    retry: int | str | None | Opt = UNSET
+    comment: str | None | Opt = UNSET
+    data: str | None | Opt = UNSET
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One thing seen on the wire. Order is ``seq``, never the clock.
+
+    ``msg`` holds the message's own text (bytes, never re-serialised). ``line`` is the event's text in a version 1
+    file and ``lineno`` its line there; both are empty for events that were made by hand or read from another format.
+    ``file`` names the file when a record was read from more than one.
+    """
+
+    kind: str
+    seq: int | Opt = UNSET
+    ts: str | None | Opt = UNSET
+    mono: int | Opt = UNSET
+    conn: str | Opt = UNSET
+    dir: str | Opt = UNSET
+    msg: msgspec.Raw | Opt = UNSET
+    http: Http | Opt = UNSET
+    sse: Sse | Opt = UNSET
+    raw: str | Opt = UNSET
+    raw_b64: str | Opt = UNSET
+    exit_code: int | None | Opt = UNSET
+    reason: str | None | Opt = UNSET
+    by: str | None | Opt = UNSET
+    unexpected: bool | Opt = UNSET
+    client: dict[str, Any] | Opt = UNSET
+    label: str | Opt = UNSET
+    mode: str | Opt = UNSET
+    # not in the file:
+    line: bytes = b""
+    lineno: int = 0
+    file: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message's text, or ``""`` where the event carries none. Bytes that are no UTF-8 read as U+FFFD."""
+        return "" if self.msg is UNSET else bytes(self.msg).decode("utf-8", "replace")
+
+
+class Unread(msgspec.Struct, frozen=True, gc=False):
+    """A line of a file that the reader could not turn into an event."""
+
+    file: str
+    line: int
+    text: str
+    reason: str
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What a reader returns and a writer takes: one capture.
+
+    ``format`` names the reader that read it; ``notes`` says what this source cannot tell.
+    """
+
+    header: Mapping[str, Any]
+    events: Sequence[Event]
+    unread: Sequence[Unread] = ()
+    format: str = FORMAT_NAME
+    notes: Sequence[str] = ()
+    name: str = "trace"
+    header_line: bytes = b""
+
+
+# Columns -------------------------------------------------------------------------------------------
+# One place for the names and dtypes of every table: str, Int64 (may be missing), float (NaN where missing),
+# bool, boolean (may be missing), time (UTC, microseconds). A missing str is NaN, as everywhere in pandas.
+
+_WHERE = {"trace": "str", "instance": "str", "conn": "str"}
+
+COLUMNS: Final[dict[str, dict[str, str]]] = {
+    "messages": {
+        **_WHERE, "peer": "str", "seq": "int64", "part": "Int64", "ts": "time", "sender": "str", "kind": "str",
+        "method": "str", "id": "str", "reply_to": "Int64", "reply_part": "Int64", "latency": "float", "era": "str",
+        "version": "str", "channel": "str", "activity": "str", "http_exchange": "str", "http_method": "str",
+        "status": "Int64", "content_type": "str", "size": "int64", "message": "str",
+    },
+    "exchanges": {
+        **_WHERE, "seq": "int64", "part": "Int64", "ts": "time", "sender": "str", "method": "str", "id": "str",
+        "outcome": "str", "waited": "float", "error_code": "Int64", "latency": "float", "channel": "str",
+        "status": "Int64", "notifications": "int64", "group": "Int64", "reply_seq": "Int64", "reply_part": "Int64",
+        "era": "str", "version": "str",
+    },
+    "connections": {
+        **_WHERE, "transport": "str", "era": "str", "mode": "str", "label": "str", "offered": "str",
+        "selected": "str", "discovery": "str", "discovery_detail": "str", "client": "str", "client_from": "str",
+        "client_info": "str", "client_version": "str", "server": "str", "server_version": "str", "session": "str",
+        "health": "str", "instructions": "str", "calls": "str", "complete": "boolean", "first": "time",
+        "last": "time", "messages": "int64", "peers": "str", "config": "str", "first_seq": "int64",
+        "last_seq": "int64",
+    },
+    "declarations": {
+        **_WHERE, "party": "str", "client": "str", "client_version": "str", "client_info": "str", "config": "str",
+        "transport": "str", "server": "str", "revision": "str", "era": "str", "place": "str", "seq": "int64",
+        "part": "Int64", "path": "str", "state": "str", "value": "str", "tier": "str", "evidence": "str",
+        "duplicate": "bool", "disputed": "bool",
+    },
+    "channels": {
+        "trace": "str", "instance": "str", "channel": "str", "state": "str", "why": "str", "request": "int64",
+        "response": "int64", "notification": "int64", "ping": "int64", "error": "int64", "last_error": "str",
+        "last_status": "Int64", "other": "int64",
+    },
+    "findings": {
+        "rule": "str", "level": "str", "confidence": "str", "party": "str", "verdict": "str", **_WHERE,
+        "seq": "Int64", "part": "Int64", "anchor": "str", "related": "str", "n": "int64", "revision": "str",
+        "title": "str", "detail": "str", "section": "str",
+    },
+    "http": {
+        **_WHERE, "peer": "str", "http_exchange": "str", "channel": "str", "method": "str", "path": "str",
+        "status": "Int64", "content_type": "str", "session": "str", "version_header": "str", "last_event_id": "str",
+        "seq": "int64", "response_seq": "Int64", "last_seq": "int64", "ts": "time", "response_ts": "time",
+        "last_ts": "time", "client_messages": "int64", "server_messages": "int64", "ended": "boolean",
+        "request_headers": "str", "response_headers": "str",
+    },
+    "events": {
+        **_WHERE, "peer": "str", "seq": "int64", "ts": "time", "kind": "str", "sender": "str", "channel": "str",
+        "activity": "str", "http_exchange": "str", "http_method": "str", "status": "Int64", "content_type": "str",
+        "size": "int64", "text": "str", "reason": "str", "file": "str", "line": "Int64",
+    },
+    "unparsed": {
+        "trace": "str", "where": "str", "conn": "str", "seq": "Int64", "file": "str", "line": "Int64", "text": "str",
+        "reason": "str",
+    },
+}  # fmt: skip
+"""Table -> column -> dtype word."""
