@@ -140,15 +140,13 @@ class Sse(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One thing seen on the wire. Order is ``seq``, never the clock.
+    """One thing seen on the wire. Order is ``seq``, never the clock (-1: not numbered yet).
 
-    ``msg`` holds the message's own text (bytes, never re-serialised). ``line`` is the event's text in a version 1
-    file and ``lineno`` its line there; both are empty for events that were made by hand or read from another format.
-    ``file`` names the file when a record was read from more than one.
+    ``msg`` holds the message's own text, never re-serialised; a JSON array is a batch.
     """
 
     kind: str
-    seq: int | Opt = UNSET
+    seq: int = -1
     ts: str | None | Opt = UNSET
     mono: int | Opt = UNSET
     conn: str | Opt = UNSET
@@ -165,10 +163,6 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     client: dict[str, Any] | Opt = UNSET
     label: str | Opt = UNSET
     mode: str | Opt = UNSET
-    # not in the file:
-    line: bytes = b""
-    lineno: int = 0
-    file: str = ""
 
     @property
     def text(self) -> str:
@@ -188,7 +182,10 @@ class Unread(msgspec.Struct, frozen=True, gc=False):
 class Record(msgspec.Struct, frozen=True):
     """What a reader returns and a writer takes: one capture.
 
-    ``format`` names the reader that read it; ``notes`` says what this source cannot tell.
+    ``format`` names the reader that read it; ``notes`` says what this source cannot tell; ``name`` is the trace's name.
+    ``lines`` (version 1 only) holds the text of each event's line, so that a save leaves nothing out that the reader
+    did not know; ``linenos`` the line each event came from, ``files`` its file, or one name for all. All three run
+    parallel to ``events`` or are empty.
     """
 
     header: Mapping[str, Any]
@@ -198,6 +195,9 @@ class Record(msgspec.Struct, frozen=True):
     notes: Sequence[str] = ()
     name: str = "trace"
     header_line: bytes = b""
+    lines: Sequence[bytes] = ()
+    linenos: Sequence[int] = ()
+    files: Sequence[str] = ()
 
 
 # Columns -------------------------------------------------------------------------------------------
