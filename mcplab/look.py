@@ -103,3 +103,6 @@ def symbol(word: str) -> str:
 def legend(table: Mapping[str, Look] = STATES) -> str:
     """One line of text that explains the symbols: ``· absent  ∅ null  ○ empty ...``."""
     return "  ".join(f"{look.symbol} {look.word}" for look in table.values())
+
+ALT: Final = "mcplab_alt"
+"""Attribute of an Axes that carries its alternative text: one sentence for who cannot see the chart."""
