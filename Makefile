@@ -1,0 +1,85 @@
+# make report and make test set everything up themselves: needed are Python 3.11 or newer with venv, and make.
+#   make report [TRACES="file folder glob ..."]    build/report/index.html, by default from the bundled captures
+#   make test   [PYTEST_ARGS="-k name"]            the tests
+# PYTHON=/path/to/python3 chooses the interpreter, VENV=folder the environment.
+
+SHELL := /bin/sh
+VENV ?= .venv
+TRACES ?=
+PYTEST_ARGS ?=
+BIN := $(VENV)/bin
+READY := $(VENV)/.mcplab-ready
+EXTRAS := lab,scale,test
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --root-user-action=ignore --no-compile -c constraints.txt
+
+export MPLBACKEND := Agg
+# The environment's own kernel and settings count, not what the user has elsewhere.
+export JUPYTER_PREFER_ENV_PATH := 1
+
+.PHONY: help setup report test check layers lab bench wheel clean distclean compile
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make report   set up, then the comparison on TRACES= (default: the bundled captures): build/report/index.html"
+	@echo "make test     set up, then the tests"
+	@echo "make check    set up, then lint, format, types and layers"
+	@echo "make lab      set up, then JupyterLab on the notebooks"
+	@echo "make bench    set up, then the benchmarks"
+	@echo "make wheel    set up, then a wheel and a source archive in dist/"
+	@echo "make clean    remove what the other targets built; make distclean: the environment too"
+
+# Set-up ----------------------------------------------------------------------------------------------
+# Reused until pyproject.toml or constraints.txt change. Compiled once here, because where Python is told not to write
+# bytecode every start would otherwise compile some thousand files anew. compileall's status is left aside: a few
+# packages ship templates that are no valid Python.
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	    python=$$(sh scripts/find_python.sh $(PYTHON)) || exit 1; \
+	    echo "Making $(VENV) with $$python"; \
+	    "$$python" -m venv --clear $(VENV) || exit 1; \
+	fi
+	@echo "Installing mcplab and its dependencies into $(VENV) (once; a minute or two)"
+	@$(PIP_INSTALL) hatchling editables
+	@$(PIP_INSTALL) --no-build-isolation -e '.[$(EXTRAS)]'
+	@$(BIN)/python -m compileall -qq -j 0 $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') >/dev/null 2>&1 || true
+	@touch $@
+
+compile: $(READY)
+	@$(BIN)/python -m compileall -qq mcplab
+
+# The work --------------------------------------------------------------------------------------------
+
+report: compile
+	$(BIN)/python -m mcplab report $(TRACES) -o build/report
+
+test: compile
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest -p no:cacheprovider tests/test_layers.py
+
+layers: $(READY)
+	$(BIN)/python -m pytest tests/test_layers.py
+
+lab: compile
+	$(BIN)/python -m jupyterlab notebooks
+
+bench: compile
+	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+wheel: $(READY)
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+clean:
+	rm -rf build dist .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	find mcplab tests notebooks benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean
+	rm -rf $(VENV)
