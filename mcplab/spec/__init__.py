@@ -6,6 +6,8 @@ Nothing reads, writes or judges a trace.
 
 from __future__ import annotations
 
+from mcplab.spec.capability_paths import Capability, capabilities, capability, path_key, path_order
+from mcplab.spec.conditions import Condition, MemberTest
 from mcplab.spec.paths import ROOT, join, parent, split
 from mcplab.spec.revisions import (
     LATEST_LEGACY,
@@ -22,6 +24,7 @@ from mcplab.spec.revisions import (
     is_revision,
     spec_url,
 )
+from mcplab.spec.traffic import Gate, Method, Variant, eras_of, gates, method, method_names, methods
 
 __all__ = [
     "LATEST_LEGACY",
@@ -33,12 +36,27 @@ __all__ = [
     "META_VERSION",
     "REVISIONS",
     "ROOT",
+    "Capability",
+    "Condition",
     "Era",
+    "Gate",
+    "MemberTest",
+    "Method",
+    "Variant",
+    "capabilities",
+    "capability",
     "capability_level",
     "era",
+    "eras_of",
+    "gates",
     "is_revision",
     "join",
+    "method",
+    "method_names",
+    "methods",
     "parent",
+    "path_key",
+    "path_order",
     "spec_url",
     "split",
 ]
