@@ -132,11 +132,11 @@ class Http(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class Sse(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Fields of one SSE event; ``data`` only where it is no JSON-RPC message."""
 
-    id: str | None | Opt = UNSET
-    event: str | None | Opt = UNSET
-    retry: int | str | None | Opt = UNSET
-    comment: str | None | Opt = UNSET
-    data: str | None | Opt = UNSET
+    id: str | Opt | None = UNSET
+    event: str | Opt | None = UNSET
+    retry: int | str | Opt | None = UNSET
+    comment: str | Opt | None = UNSET
+    data: str | Opt | None = UNSET
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -147,7 +147,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     kind: str
     seq: int = -1
-    ts: str | None | Opt = UNSET
+    ts: str | Opt | None = UNSET
     mono: int | Opt = UNSET
     conn: str | Opt = UNSET
     dir: str | Opt = UNSET
@@ -156,9 +156,9 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     sse: Sse | Opt = UNSET
     raw: str | Opt = UNSET
     raw_b64: str | Opt = UNSET
-    exit_code: int | None | Opt = UNSET
-    reason: str | None | Opt = UNSET
-    by: str | None | Opt = UNSET
+    exit_code: int | Opt | None = UNSET
+    reason: str | Opt | None = UNSET
+    by: str | Opt | None = UNSET
     unexpected: bool | Opt = UNSET
     client: dict[str, Any] | Opt = UNSET
     label: str | Opt = UNSET
@@ -236,7 +236,7 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "channels": {
         "trace": "str", "instance": "str", "channel": "str", "state": "str", "why": "str", "request": "int64",
         "response": "int64", "notification": "int64", "ping": "int64", "error": "int64", "last_error": "str",
-        "last_status": "Int64", "other": "int64",
+        "last_status": "Int64", "failures": "int64",
     },
     "findings": {
         "rule": "str", "level": "str", "confidence": "str", "party": "str", "verdict": "str", **_WHERE,

@@ -1,0 +1,72 @@
+"""The table ``connections``: one row a connection; discovery and calls are those of its instance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mcplab.frames.links import Link, said
+from mcplab.frames.table import NO_TIME, build, empty
+from mcplab.frames.verdicts import calls, discovery, health
+from mcplab.frames.wire import Wire
+
+
+def connections(wire: Wire, name: str, found: dict[str, Link], ts: np.ndarray) -> pd.DataFrame:
+    """One row a connection, in the order in which they were first seen."""
+    by_instance: dict[str, list[int]] = {}
+    by_conn: dict[str, list[int]] = {}
+    for n, row in enumerate(wire.rows):
+        conn = wire.conns[row.event]
+        by_conn.setdefault(conn, []).append(n)
+        by_instance.setdefault(found[conn].instance, []).append(n)
+    shared = {instance: (*discovery(wire, rows), calls(wire, rows)) for instance, rows in by_instance.items()}
+    seen = _spans(wire, ts)
+    ping = wire.record.header.get("ping")
+    columns: dict[str, list[Any]] = {}
+    for link in found.values():
+        how, detail, called = shared.get(link.instance, ("none", None, ""))
+        client = said(link.client, "name")
+        first, last = seen[link.name]
+        row = {
+            "trace": name, "instance": link.instance, "conn": link.name, "transport": wire.transport,
+            "era": link.era, "mode": link.mode, "label": link.label,
+            "offered": ", ".join(link.offers) or None, "selected": link.selected,
+            "discovery": how, "discovery_detail": detail,
+            "client": client or link.info_name,
+            "client_from": "header" if client else ("wire" if link.info_name is not None else None),
+            "client_info": link.info_name,
+            "client_version": said(link.client, "version") or link.info_version,
+            "server": link.server or said(_server(wire), "name"),
+            "server_version": link.server_version or said(_server(wire), "version"),
+            "session": link.session,
+            "health": health(wire, link, by_conn.get(link.name, []), ts, ping),
+            "instructions": link.instructions, "calls": called, "complete": link.complete,
+            "first": first, "last": last, "messages": link.messages, "peers": ", ".join(link.peers),
+            "config": link.config, "first_seq": wire.record.events[link.first].seq,
+            "last_seq": wire.record.events[link.last].seq,
+        }  # fmt: skip
+        for key, value in row.items():
+            columns.setdefault(key, []).append(value)
+    return build("connections", columns) if columns else empty("connections")
+
+    return build("connections", {name: [] for name in COLUMNS["connections"]})
+
+
+def _server(wire: Wire) -> Any:
+    server = wire.record.header.get("server")
+    return server if isinstance(server, dict) else None
+
+
+def _spans(wire: Wire, ts: np.ndarray) -> dict[str, tuple[int | None, int | None]]:
+    """Connection -> time of its first and of its last event that has one."""
+    found: dict[str, tuple[int | None, int | None]] = {}
+    for n, conn in enumerate(wire.conns):
+        first, last = found.get(conn, (None, None))
+        moment = int(ts[n])
+        if moment != NO_TIME:
+            first = moment if first is None else first
+            last = moment
+        found[conn] = (first, last)
+    return found

@@ -1,0 +1,81 @@
+"""The table ``declarations``: what each message declared, one row a capability path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from mcplab import jsontext
+from mcplab.capabilities import Leaf, flatten
+from mcplab.frames.links import Link, said
+from mcplab.frames.table import build
+from mcplab.frames.wire import Wire
+from mcplab.model import COLUMNS
+from mcplab.spec import META_CAPABILITIES
+
+
+def declarations(wire: Wire, name: str, found: dict[str, Link]) -> pd.DataFrame:
+    """One row for each capability path of each declaring message, ``$`` rows included (design, section 2)."""
+    columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["declarations"]}
+    for number, place, party, answered, disputed in declaring(wire):
+        row = wire.rows[number]
+        event = wire.record.events[row.event]
+        link = found[wire.conns[row.event]]
+        text, duplicate = capabilities_text(row, place)
+        client = said(link.client, "name") or link.info_name
+        version = said(link.client, "version") or link.info_version
+        for leaf in _flattened(text):
+            for key, value in (
+                ("trace", name), ("instance", link.instance), ("conn", link.name), ("party", party),
+                ("client", client), ("client_version", version), ("client_info", link.info_name),
+                ("config", link.config), ("transport", wire.transport), ("server", link.server),
+                ("revision", wire.version[answered]), ("era", wire.era[answered]), ("place", place),
+                ("seq", event.seq), ("part", row.part), ("path", leaf.path), ("state", leaf.state),
+                ("value", leaf.value), ("tier", "observed"), ("evidence", f"{name}#{event.seq}"),
+                ("duplicate", leaf.duplicate or (duplicate and leaf.path == "$")), ("disputed", disputed),
+            ):  # fmt: skip
+                columns[key].append(value)
+    return build("declarations", columns)
+
+
+def declaring(wire: Wire) -> list[tuple[int, str, str, int, bool]]:
+    """Messages that a declaration was due in: (row, place, party, row that gives revision and era, disputed)."""
+    found: list[tuple[int, str, str, int, bool]] = []
+    late = {answer: asked for asked, answer in wire.disputed.items()}
+    for n, kind in enumerate(wire.kind):
+        if kind == "request" and wire.sender[n] != "server":
+            if wire.method[n] == "initialize":
+                found.append((n, "initialize", "client", n, False))
+            elif wire.era[n] == "modern":
+                found.append((n, "request_meta", "client", n, False))
+        elif kind == "response" and wire.sender[n] != "client":
+            asked = wire.reply_to[n]
+            if asked is not None and wire.method[asked] == "initialize":
+                found.append((n, "initialize_result", "server", n, False))
+            elif asked is not None and wire.method[asked] == "server/discover":
+                found.append((n, "discover_result", "server", asked, False))
+            elif n in late:
+                found.append((n, "initialize_result", "server", n, True))
+    return found
+
+
+def capabilities_text(row: Any, place: str) -> tuple[str | None, bool]:
+    """The text of the declared object at its place (None: absent), and whether a key on the way was given twice."""
+    text = bytes(row.raw).decode("utf-8", "replace")
+    if place == "request_meta":
+        return jsontext.get(text, "params", "_meta", META_CAPABILITIES)
+    return jsontext.get(text, "params" if place == "initialize" else "result", "capabilities")
+
+
+_cache: dict[str | None, list[Leaf]] = {}
+
+
+def _flattened(text: str | None) -> list[Leaf]:
+    """Modern clients repeat one declaration in every request: flatten each text once."""
+    found = _cache.get(text)
+    if found is None:
+        if len(_cache) > 4096:
+            _cache.clear()
+        found = _cache[text] = flatten(text)
+    return found

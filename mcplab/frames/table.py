@@ -1,0 +1,89 @@
+"""Lists to DataFrames: one place that gives every column the dtype of the contract (model.COLUMNS)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from mcplab.model import COLUMNS
+
+TIME = "datetime64[us, UTC]"
+NO_TIME = int(np.iinfo(np.int64).min)
+PIECE = 20_000  # messages turned into one piece of a text column
+
+
+def strings(values: Sequence[Any]) -> pd.api.extensions.ExtensionArray:
+    """A ``str`` column; None is missing."""
+    array = pa.array(values, type=pa.large_string())
+    return pd.array(array, dtype="str")  # type: ignore[return-value]
+
+
+def texts(values: Sequence[Any]) -> pd.api.extensions.ExtensionArray:
+    """A ``str`` column from raw bytes; bytes that are no UTF-8 read as U+FFFD. Built in pieces to save memory."""
+    pieces = [_texts(values[n : n + PIECE]) for n in range(0, len(values), PIECE)]
+    return pd.array(pa.chunked_array(pieces, type=pa.large_string()), dtype="str")  # type: ignore[return-value]
+
+
+def _texts(values: Sequence[Any]) -> pa.Array:
+    raw = [bytes(value) for value in values]
+    try:
+        return pa.array(raw, type=pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return pa.array([value.decode("utf-8", "replace") for value in raw], type=pa.large_string())
+
+
+def integers(values: Sequence[int | None]) -> pd.api.extensions.ExtensionArray:
+    """An ``Int64`` column; None, and what does not fit 64 bits, is missing."""
+    missing = np.fromiter((v is None or not -(2**63) <= v < 2**63 for v in values), bool, len(values))
+    if not missing.any():
+        return pd.arrays.IntegerArray(np.fromiter(values, np.int64, len(values)), missing)
+    filled = np.fromiter((0 if gone else v for v, gone in zip(values, missing, strict=True)), np.int64, len(values))
+    return pd.arrays.IntegerArray(filled, missing)
+
+
+def times(micros: Sequence[int]) -> pd.DatetimeIndex:
+    """A UTC time column from microseconds since 1970; NO_TIME is missing."""
+    return pd.DatetimeIndex(np.asarray(micros, dtype="int64").view("datetime64[us]")).tz_localize("UTC")
+
+
+def parse_times(texts: Sequence[str | None]) -> np.ndarray:
+    """Microseconds since 1970 of RFC 3339 texts (int64); NO_TIME where there is none or it cannot be read."""
+    if not any(text is not None for text in texts):
+        return np.full(len(texts), NO_TIME, dtype="int64")
+    parsed = pd.to_datetime(pd.Series(texts, dtype="str"), format="ISO8601", utc=True, errors="coerce")
+    return parsed.dt.as_unit("us").dt.tz_localize(None).to_numpy().view("int64")
+
+
+def build(table: str, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """The DataFrame of ``table``; ``columns`` holds a list (or a ready array) for each column of the contract."""
+    made: dict[str, Any] = {}
+    for name, dtype in COLUMNS[table].items():
+        values = columns[name]
+        if not isinstance(values, (list, tuple)):
+            made[name] = values
+        elif dtype == "str":
+            made[name] = strings(values)
+        elif dtype == "Int64":
+            made[name] = integers(values)
+        elif dtype == "int64":
+            made[name] = np.asarray(values, dtype="int64")
+        elif dtype == "float":
+            made[name] = np.asarray([np.nan if v is None else v for v in values], dtype="float64")
+        elif dtype == "bool":
+            made[name] = np.asarray(values, dtype=bool)
+        elif dtype == "boolean":
+            made[name] = pd.array(values, dtype="boolean")
+        elif dtype == "time":
+            made[name] = times([NO_TIME if v is None else v for v in values])
+        else:
+            raise AssertionError(f"{table}.{name}: no dtype {dtype!r}")
+    return pd.DataFrame(made, copy=False)
+
+
+def empty(table: str) -> pd.DataFrame:
+    """The table without rows, with its dtypes."""
+    return build(table, {name: [] for name in COLUMNS[table]})

@@ -1,0 +1,339 @@
+"""One walk over a record: every message with its connection, its request, its era and its channel.
+
+The tables are made from the lists that this walk leaves; nothing here knows pandas.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msgspec import UNSET, Raw
+
+from mcplab import channels, envelope, jsontext, spec
+from mcplab.envelope import Envelope, Meta, Params, Result
+from mcplab.frames.exchange import Exchange, assign
+from mcplab.model import TRANSPORTS, Event, Record
+from mcplab.pairing import Pairing
+
+SENDER = {"c2s": "client", "s2c": "server"}
+OTHER = {"client": "server", "server": "client"}
+
+KEEPALIVES = ("ping", "keepalive", "keep-alive", "heartbeat")
+"""SSE event names that servers use for keep-alives without a message."""
+
+
+class State:
+    """What a connection has said about its version so far."""
+
+    __slots__ = ("legacy", "modern", "selected")
+
+    def __init__(self) -> None:
+        self.legacy = False  # an initialize was sent
+        self.modern = False  # a modern request was sent
+        self.selected: str | None = None
+
+
+class Row(NamedTuple):
+    """One message: where it stands and what it is. ``event`` is its position in the record's events."""
+
+    event: int
+    part: int | None
+    raw: Any
+    body: Envelope
+
+
+class Wire:
+    """The outcome of the walk, as parallel lists: a place a message in ``rows`` and what belongs to it."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.transport: str | None = TRANSPORTS.get(str(record.header.get("transport")))
+        self.exchanges: list[Exchange] = []
+        # a place an event
+        self.peers: list[str] = []
+        self.conns: list[str] = []
+        self.exchange_of: list[Exchange | None] = []
+        self.channel_of: list[str | None] = []
+        self.activity_of: list[str] = []  # of events without a message; "none" for those with one
+        # a place a message
+        self.rows: list[Row] = []
+        self.kind: list[str] = []
+        self.sender: list[str | None] = []
+        self.method: list[str | None] = []
+        self.id: list[str | None] = []
+        self.era: list[str] = []
+        self.version: list[str | None] = []
+        self.activity: list[str] = []
+        self.reply_to: list[int | None] = []  # the row that this one answers
+        self.answer: dict[int, int] = {}  # request row -> its first answer's row
+        self.disputed: dict[int, int] = {}  # initialize row -> a result with a wrong id that was meant for it
+        self.params: dict[int, Params] = {}  # of requests and notifications that were looked into
+        self.meta: dict[int, Meta] = {}
+        self.results: dict[int, Result] = {}
+        self._gather()
+        self._place()
+        self._walk()
+
+    # first: messages and exchanges ------------------------------------------------------------------
+
+    def _gather(self) -> None:
+        found: dict[tuple[str, str], Exchange] = {}
+        rows, kinds = self.rows, self.kind
+        decode = envelope.decode
+        transport = self.transport
+        seen_http = False
+        for number, event in enumerate(self.record.events):
+            peer = event.conn if event.conn is not UNSET else "unknown"
+            self.peers.append(peer)
+            exchange = None
+            http = event.http
+            if http is not UNSET:
+                seen_http = True
+                if http.exchange is not UNSET:
+                    exchange = found.get((peer, http.exchange))
+                    if exchange is None:
+                        exchange = found[peer, http.exchange] = Exchange(peer, http.exchange, number)
+                        self.exchanges.append(exchange)
+                    exchange.see(number, event, http)
+            self.exchange_of.append(exchange)
+            raw = event.msg
+            if raw is UNSET:
+                continue
+            if bytes(memoryview(raw)[:16]).lstrip()[:1] == b"[":
+                parts = jsontext.elements(event.text)
+                texts: list[tuple[int | None, Any]] = [
+                    (n, Raw(part.encode("utf-8", "surrogateescape"))) for n, part in enumerate(parts)
+                ]
+                if not texts:
+                    texts = [(None, raw)]
+            else:
+                texts = [(None, raw)]
+            for part, text in texts:
+                body = decode(text, Envelope)
+                rows.append(Row(number, part, text, body))
+                kind = body.kind
+                kinds.append(kind)
+                if exchange is not None:
+                    if event.dir == "s2c":
+                        exchange.server_messages += 1
+                    else:
+                        exchange.client_messages += 1
+                        if kind == "request" and exchange.client_messages == 1:
+                            exchange.initializes = body.method == "initialize"
+                            exchange.listens = body.method == "subscriptions/listen"
+        if transport is None and seen_http:
+            self.transport = "http"
+
+    def _place(self) -> None:
+        assign(self.exchanges)
+        streams = {exchange.conn for exchange in self.exchanges if exchange.endpoint is not None}
+        for exchange in self.exchanges:
+            exchange.settle(legacy_sse=self.transport == "sse" or exchange.conn in streams)
+        homes: dict[str, list[Exchange]] = {}
+        for exchange in self.exchanges:
+            homes.setdefault(exchange.peer, []).append(exchange)
+        stdio = self.transport == "stdio"
+        for number, event in enumerate(self.record.events):
+            exchange = self.exchange_of[number]
+            http = event.http
+            status = http.status if http is not UNSET and http.status is not UNSET else None
+            method = None
+            if exchange is not None:
+                self.conns.append(exchange.conn)
+                channel: str | None = exchange.channel
+                method = exchange.method
+            else:
+                self.conns.append(_home(homes.get(self.peers[number]), number) or self.peers[number])
+                channel = channels.STDIO if stdio else None
+                if channel is None and http is not UNSET and http.method is not UNSET:
+                    method = http.method
+                    channel = channels.http_channel(method, None, answered=False)
+                elif channel is None and (event.msg is not UNSET or event.kind in ("unparsed", "http", "sse")):
+                    channel = channels.UNKNOWN
+            self.channel_of.append(channel)
+            if event.msg is not UNSET:
+                self.activity_of.append("none")
+                continue
+            # a keep-alive is a comment, or an event of the server's that carries nothing (2025-11-25 basic/transports)
+            sse = event.sse
+            keepalive = sse is not UNSET and (isinstance(sse.comment, str) or sse.event in KEEPALIVES)
+            self.activity_of.append(
+                channels.event_activity(event.kind, status=status, http_method=method, keepalive=keepalive)
+            )
+
+    # then: what each message is ----------------------------------------------------------------------
+
+    def _walk(self) -> None:
+        pairing = Pairing()
+        states: dict[str, State] = {}
+        pending: dict[str, list[int]] = {}  # connection -> initialize rows without an answer
+        events = self.record.events
+        for number, row in enumerate(self.rows):
+            event = events[row.event]
+            body = row.body
+            kind = self.kind[number]
+            conn = self.conns[row.event]
+            exchange = self.exchange_of[row.event]
+            sender = SENDER.get(event.dir) if event.dir is not UNSET else None
+            state = states.get(conn)
+            if state is None:
+                state = states[conn] = State()
+            ident = envelope.text(body.id)
+            method = None if body.method is UNSET else body.method
+            replies: int | None = None
+            if kind in ("request", "notification"):
+                era, version = self._asked(number, body, method or "", sender, state, exchange)
+                if kind == "request":
+                    if era == "modern" and exchange is not None and sender != "server":
+                        exchange.modern = True
+                    # a party that nobody could tell still pairs with an answer nobody could tell
+                    own = era == "modern" and exchange is not None and sender == "client"
+                    pairing.request(number, (conn, sender, ident), exchange, own_post=own)
+                    if method == "initialize" and sender != "server":
+                        pending.setdefault(conn, []).append(number)
+            elif kind in ("response", "error"):
+                asker = OTHER.get(sender or "")
+                post = exchange if sender == "server" else None
+                replies, again = pairing.answer((conn, asker, ident), post)
+                if replies is not None:
+                    method = self.method[replies]
+                    if not again:
+                        self.answer[replies] = number
+                        if method == "initialize" and replies in pending.get(conn, ()):
+                            pending[conn].remove(replies)
+                era, version = self._answered(number, body, kind, replies, state, exchange)
+                if replies is None and kind == "response" and sender == "server" and pending.get(conn):
+                    self._dispute(number, pending[conn], state)
+            else:
+                era, version = _in_force(state)
+            self.sender.append(sender)
+            self.method.append(jsontext.printable(method) if method is not None else None)
+            self.id.append(ident)
+            self.era.append(era)
+            self.version.append(version)
+            self.reply_to.append(replies)
+            http = event.http
+            self.activity.append(
+                channels.message_activity(
+                    kind,
+                    ping=method == "ping",
+                    status=http.status if http is not UNSET and http.status is not UNSET else None,
+                    http_method=exchange.method if exchange is not None else None,
+                )
+            )
+
+    def _asked(
+        self, number: int, body: Envelope, method: str, sender: str | None, state: State, exchange: Exchange | None
+    ) -> tuple[str, str | None]:
+        """Era and version of a request or notification: from what it says itself, else from what is in force."""
+        params = meta = None
+        if body.params is not UNSET:
+            text = bytes(body.params)
+            # a look inside only where a key that counts may be (an escape may hide one)
+            if (
+                b"_meta" in text
+                or b"requestId" in text
+                or b"protocolVersion" in text
+                or b"inputResponses" in text
+                or b"\\u" in text
+            ):
+                params = self.params[number] = envelope.decode(body.params, Params)
+                if params.meta is not UNSET:
+                    meta = self.meta[number] = envelope.decode(params.meta, Meta)
+        if method == "initialize":
+            state.legacy = True
+            offered = envelope.string(params.version) if params is not None else None
+            return "legacy", offered
+        if meta is not None and sender != "server":
+            if meta.version is not UNSET:
+                version = envelope.string(meta.version)
+                era = spec.era(version) if version is not None else "modern"
+                era = "modern" if era == "unknown" else era
+                state.modern = state.modern or era == "modern"
+                return era, version
+            if meta.capabilities is not UNSET:
+                state.modern = True
+                return "modern", _header(exchange)
+        if meta is not None and meta.subscription is not UNSET:
+            return "modern", _header(exchange)
+        eras = spec.eras_of(method, "c2s" if sender != "server" else "s2c")
+        header = _header(exchange)
+        if eras == {"modern"}:
+            state.modern = state.modern or sender != "server"
+            return "modern", header
+        if eras == {"legacy"}:
+            return "legacy", state.selected or header
+        if header is not None:
+            era = spec.era(header)
+            if era == "modern":
+                state.modern = state.modern or sender != "server"
+                return "modern", header
+            if era == "legacy":
+                return "legacy", state.selected or header
+        if exchange is not None and exchange.modern:
+            return "modern", header
+        return _in_force(state)
+
+    def _answered(
+        self, number: int, body: Envelope, kind: str, replies: int | None, state: State, exchange: Exchange | None
+    ) -> tuple[str, str | None]:
+        """Era and version of an answer: those of its request, else what its result and its stream say."""
+        method = self.method[replies] if replies is not None else None
+        if kind == "response" and (
+            method in ("initialize", "server/discover") or replies is None or _telling(body.result)
+        ):
+            result = self.results[number] = envelope.decode(body.result, Result)
+            if method == "initialize":
+                state.selected = envelope.string(result.version)
+                return "legacy", state.selected
+        if replies is not None:
+            return self.era[replies], self.version[replies]
+        result = self.results.get(number)
+        if result is not None and result.kind is not UNSET:
+            return "modern", _header(exchange)
+        if exchange is not None and exchange.modern:
+            return "modern", _header(exchange)
+        return _in_force(state)
+
+    def _dispute(self, number: int, waiting: list[int], state: State) -> None:
+        """An initialize result under another id than its request's: shown as what it looks like, and disputed."""
+        result = self.results.get(number)
+        if result is not None and result.version is not UNSET and waiting[0] not in self.disputed:
+            self.disputed[waiting[0]] = number
+            state.selected = envelope.string(result.version)
+
+
+def _home(exchanges: list[Exchange] | None, number: int) -> str | None:
+    """Whose event is one without an exchange (open, close) on an HTTP peer: its next exchange's, else its last one's."""
+    if not exchanges:
+        return None
+    return next((exchange.conn for exchange in exchanges if exchange.first > number), exchanges[-1].conn)
+
+
+def _header(exchange: Exchange | None) -> str | None:
+    return exchange.request_headers.get("mcp-protocol-version") if exchange is not None else None
+
+
+def _in_force(state: State) -> tuple[str, str | None]:
+    if state.legacy and not state.modern:
+        return "legacy", state.selected
+    if state.modern and not state.legacy:
+        return "modern", None
+    return ("legacy", state.selected) if state.selected is not None else ("unknown", None)
+
+
+def _telling(raw: Any) -> bool:
+    """May this result say something about the protocol?"""
+    text = bytes(raw)
+    return b"resultType" in text or b"serverInfo" in text
+
+
+def event_text(event: Event) -> str:
+    """What an event without a message holds, as text."""
+    if event.raw is not UNSET:
+        return jsontext.printable(event.raw)
+    if event.raw_b64 is not UNSET:
+        return event.raw_b64
+    if event.sse is not UNSET and isinstance(event.sse.data, str):
+        return jsontext.printable(event.sse.data)
+    return ""

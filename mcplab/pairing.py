@@ -1,0 +1,55 @@
+"""Which request an answer answers.
+
+Legacy ids pair within connection and direction, with their JSON type (JSON-RPC 2.0, section 5; 2025-11-25 basic). A
+modern request over HTTP pairs with the response of its own POST (2026-07-28 basic/transports/streamable-http), whatever
+id the answer bears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+
+class Pairing:
+    """Open requests of a capture. A request is any number that the caller gives it (its row)."""
+
+    def __init__(self) -> None:
+        self._open: dict[Hashable, list[int]] = {}
+        self._closed: dict[Hashable, int] = {}
+        self._post: dict[int, Hashable] = {}
+        self._posted: dict[Hashable, list[int]] = {}
+
+    def request(self, row: int, key: Hashable, post: Hashable = None, *, own_post: bool = False) -> None:
+        """A request was sent. ``key``: connection, sender and id text. ``post``: the HTTP exchange that carried it.
+
+        ``own_post``: only that POST's response can answer it (the modern era over HTTP).
+        """
+        if own_post and post is not None:
+            self._posted.setdefault(post, []).append(row)
+            return
+        self._open.setdefault(key, []).append(row)
+        if post is not None:
+            self._post[row] = post
+
+    def answer(self, key: Hashable, post: Hashable = None) -> tuple[int | None, bool]:
+        """The request that an answer with this key answers, or None; and whether it was answered before."""
+        waiting = self._posted.get(post) if post is not None else None
+        if waiting:
+            row = waiting[0]
+            self._closed[(post,)] = row
+            waiting.pop(0)
+            return row, False
+        rows = self._open.get(key)
+        if rows:
+            # an id that is in use twice: the request of this very POST first, then the one that waited longest
+            own = next((n for n, row in enumerate(rows) if post is not None and self._post.get(row) == post), 0)
+            row = rows.pop(own)
+            if not rows:
+                del self._open[key]
+            self._post.pop(row, None)
+            self._closed[key] = row
+            return row, False
+        row = self._closed.get(key)
+        if row is None and post is not None:
+            row = self._closed.get((post,))
+        return row, row is not None

@@ -1,0 +1,422 @@
+"""``Trace`` and ``Traces``: a capture, or many, as DataFrames; reading and making them."""
+
+from __future__ import annotations
+
+import glob
+import html
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, overload
+
+import msgspec
+import pandas as pd
+from msgspec import Raw
+
+from mcplab import formats, jsontext
+from mcplab.formats import native
+from mcplab.formats.source import Source, is_text, load, stem
+from mcplab.frames import Tables
+from mcplab.frames.activity import Marks
+from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, JsonText, Record, TraceError
+
+
+class Trace:
+    """One capture. Its tables are attributes, each made when it is first asked for (columns: docs/columns.md)."""
+
+    def __init__(self, record: Record, name: str | None = None) -> None:
+        self.record = record
+        self.name = record.name if name is None else name
+        self._tables = Tables(record, self.name)
+
+    def renamed(self, name: str) -> Trace:
+        """The same capture under another name in its tables."""
+        return self if name == self.name else Trace(self.record, name)
+
+    # what it is
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """The capture's header; {} where it has none."""
+        return dict(self.record.header)
+
+    @property
+    def format(self) -> str:
+        """The reader that read it."""
+        return self.record.format
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What this source cannot tell, a sentence each."""
+        notes = list(self.record.notes)
+        if self._tables.clockless:
+            notes.append(f"{self._tables.clockless} time stamps cannot be read and are missing")
+        return notes
+
+    def __len__(self) -> int:
+        return len(self.record.events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.record.events)
+
+    @cached_property
+    def _by_seq(self) -> dict[int, int]:
+        return {event.seq: n for n, event in enumerate(self.record.events)}
+
+    def raw(self, seq: int) -> str:
+        """The text of an event's message, byte for byte, or what else the event holds.
+
+        Raises:
+            TraceError: there is no event with this seq.
+        """
+        at = self._by_seq.get(int(seq))
+        if at is None:
+            raise TraceError(f"{self.name}: no event has seq {seq}")
+        event = self.record.events[at]
+        return event.text or str(self.events["text"].iloc[at] or "")
+
+    # tables
+
+    @property
+    def messages(self) -> pd.DataFrame:
+        """A row a message (a batch: a row a part)."""
+        return self._tables.messages
+
+    @property
+    def exchanges(self) -> pd.DataFrame:
+        """A row a request, with its answer or without."""
+        return self._tables.exchanges
+
+    @property
+    def connections(self) -> pd.DataFrame:
+        """A row a connection: who spoke to whom, in which era, and how they found it."""
+        return self._tables.connections
+
+    @property
+    def declarations(self) -> pd.DataFrame:
+        """A row a capability path of each declaring message."""
+        return self._tables.declarations
+
+    @property
+    def channels(self) -> pd.DataFrame:
+        """A row an instance and channel."""
+        return self._tables.channels
+
+    @property
+    def http(self) -> pd.DataFrame:
+        """A row an HTTP exchange."""
+        return self._tables.http
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """A row an event, messages and all others."""
+        return self._tables.events
+
+    @property
+    def unparsed(self) -> pd.DataFrame:
+        """What is no message: written by a party (``wire``) or unreadable for us (``file``)."""
+        return self._tables.unparsed
+
+    @property
+    def marks(self) -> Marks:
+        """What a timeline is made of."""
+        return self._tables.marks
+
+    # writing and showing
+
+    def save(self, path: str | os.PathLike[str], format: str = native.NAME) -> Path:
+        """Write the capture; message texts stay byte for byte. Returns the path.
+
+        Raises:
+            TraceError: the format cannot be written, or the file cannot.
+        """
+        module = formats.find(format)
+        write = getattr(module, "write", None)
+        if write is None:
+            raise TraceError(f"{format} can be read but not written; write it as {native.NAME}")
+        target = Path(path)
+        part = target.with_name(target.name + ".part")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("wb") as file:
+                file.writelines(write(self.record))
+            part.replace(target)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise TraceError(f"{target}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        return target
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.name}: {len(self)} events, {self.format}>"
+
+    def _repr_html_(self) -> str:
+        head = f"<b>{html.escape(self.name)}</b>: {len(self)} events, read as {html.escape(self.format)}"
+        notes = "".join(f"<br>note: {html.escape(note)}" for note in self.notes)
+        shown = self.connections[
+            ["conn", "client", "client_version", "server", "transport", "label", "discovery", "calls"]
+        ]
+        return f"<div>{head}{notes}{shown.to_html(index=False, escape=True, na_rep='')}</div>"
+
+
+class Traces(Sequence[Trace]):
+    """Captures that were read together: a sequence of ``Trace`` with the same tables, one below the other.
+
+    ``failed``: a DataFrame (file, error) of what could not be read.
+    """
+
+    def __init__(self, traces: Iterable[Trace], failed: Sequence[tuple[str, str]] = ()) -> None:
+        self._traces = list(traces)
+        self.failed = pd.DataFrame(list(failed), columns=["file", "error"], dtype="str")
+        self._made: dict[str, pd.DataFrame] = {}
+
+    @overload
+    def __getitem__(self, index: int) -> Trace: ...
+    @overload
+    def __getitem__(self, index: str) -> Trace: ...
+    @overload
+    def __getitem__(self, index: slice) -> Traces: ...
+    def __getitem__(self, index: int | str | slice) -> Trace | Traces:
+        """A trace by position or name, or a slice of them."""
+        if isinstance(index, slice):
+            return Traces(self._traces[index])
+        if isinstance(index, str):
+            found = next((trace for trace in self._traces if trace.name == index), None)
+            if found is None:
+                raise KeyError(index)
+            return found
+        return self._traces[index]
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    def __iter__(self) -> Iterator[Trace]:
+        return iter(self._traces)
+
+    def _table(self, name: str) -> pd.DataFrame:
+        made = self._made.get(name)
+        if made is None:
+            parts = [table for trace in self._traces if len(table := getattr(trace, name))]
+            made = pd.concat(parts, ignore_index=True) if parts else Tables.empty(name)
+            self._made[name] = made
+        return made
+
+    @property
+    def messages(self) -> pd.DataFrame:
+        """As ``Trace.messages``, of all traces."""
+        return self._table("messages")
+
+    @property
+    def exchanges(self) -> pd.DataFrame:
+        """As ``Trace.exchanges``, of all traces."""
+        return self._table("exchanges")
+
+    @property
+    def connections(self) -> pd.DataFrame:
+        """As ``Trace.connections``, of all traces."""
+        return self._table("connections")
+
+    @property
+    def declarations(self) -> pd.DataFrame:
+        """As ``Trace.declarations``, of all traces."""
+        return self._table("declarations")
+
+    @property
+    def channels(self) -> pd.DataFrame:
+        """As ``Trace.channels``, of all traces."""
+        return self._table("channels")
+
+    @property
+    def http(self) -> pd.DataFrame:
+        """As ``Trace.http``, of all traces."""
+        return self._table("http")
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """As ``Trace.events``, of all traces."""
+        return self._table("events")
+
+    @property
+    def unparsed(self) -> pd.DataFrame:
+        """As ``Trace.unparsed``, of all traces."""
+        return self._table("unparsed")
+
+    @property
+    def marks(self) -> Marks:
+        """What a timeline of all traces is made of."""
+        import numpy as np
+
+        all_ = [trace.marks for trace in self._traces]
+        ts = np.concatenate([m.ts for m in all_]) if all_ else np.empty(0, dtype="int64")
+        return Marks(
+            [s for m in all_ for s in m.seq],
+            ts,
+            [s for m in all_ for s in m.instance],
+            [s for m in all_ for s in m.channel],
+            [s for m in all_ for s in m.activity],
+        )
+
+    def __repr__(self) -> str:
+        return f"<Traces: {len(self)} captures, {len(self.failed)} failed>"
+
+    def _repr_html_(self) -> str:
+        rows = self.connections.groupby(["client", "client_version"], dropna=False, sort=True).agg(
+            captures=("trace", "nunique"), transports=("transport", lambda t: ", ".join(sorted(set(t.dropna())))),
+            eras=("era", lambda e: ", ".join(sorted(set(e)))),
+        )  # fmt: skip
+        failed = self.failed.to_html(index=False, escape=True) if len(self.failed) else ""
+        return f"<div><b>{len(self)} captures</b>{rows.to_html(escape=True)}{failed}</div>"
+
+
+def read_trace(source: Any, *, format: str | None = None, tz: str | None = None) -> Trace:
+    """Read one capture.
+
+    Args:
+        source: a path, an open file, bytes, text, or a list of event dicts (docs/trace-format.md).
+        format: name of the format; default: the first whose reader recognises the source.
+        tz: time zone of local times in logs that name none, as ``Europe/Berlin``.
+
+    Raises:
+        TraceError: there is nothing to read, or no reader knows the format. One line.
+    """
+    if isinstance(source, (list, tuple)) and all(isinstance(event, dict) for event in source):
+        return Trace(_from_dicts(source))
+    return Trace(formats.read(load(source), format=format, tz=tz))
+
+
+def _from_dicts(events: Sequence[dict[str, Any]]) -> Record:
+    if not events:
+        raise TraceError("no events: the list is empty, so there is no trace to read")
+    lines = [jsontext.dumps(event) for event in events]
+    return native.read(Source("<events>", "\n".join(lines).encode(), "events"))
+
+
+def read_traces(*sources: Any, progress: bool | None = None) -> Traces:
+    """Read many captures: paths, globs, folders (all files below them), or anything ``read_trace`` takes.
+
+    A trace is named by its path below the folder that all have in common, without suffix. What cannot be read is listed
+    in ``.failed`` and the rest is loaded. ``progress``: a bar; default: when it takes longer than a second.
+
+    Raises:
+        TraceError: a folder or glob has no file, or nothing at all was given.
+    """
+    found: list[Any] = []
+    failed: list[tuple[str, str]] = []
+    for source in sources:
+        if isinstance(source, (Trace, Traces)):
+            found.extend(source if isinstance(source, Traces) else [source])
+        elif isinstance(source, (str, os.PathLike)) and not (isinstance(source, str) and is_text(source)):
+            found.extend(_paths(source))
+        elif isinstance(source, (list, tuple)) and not all(isinstance(item, dict) for item in source):
+            found.extend(read_traces(*source, progress=progress))
+        else:
+            found.append(source)
+    if not found:
+        raise TraceError("no traces: name a file, a folder or a glob")
+    names = _names(found)
+    traces: list[Trace] = []
+    for source, name in zip(_progress(found, progress), names, strict=True):
+        if isinstance(source, Trace):
+            traces.append(source)
+            continue
+        try:
+            trace = read_trace(source)
+            traces.append(trace.renamed(name) if name else trace)
+        except TraceError as error:
+            failed.append((name or str(source)[:80], str(error)))
+    return Traces(_distinct(traces), failed)
+
+
+def _progress(items: Sequence[Any], wanted: bool | None) -> Iterable[Any]:
+    if wanted is False:
+        return items
+    from tqdm.auto import tqdm
+
+    return tqdm(items, desc="reading traces", unit="trace", delay=0 if wanted else 1.0, leave=bool(wanted))
+
+
+def _paths(source: str | os.PathLike[str]) -> list[Path]:
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
+        if not files:
+            raise TraceError(f"{path}: the folder holds no file, so there is no trace to read")
+        return files
+    if not path.exists() and glob.has_magic(str(source)):
+        files = sorted(Path(file) for file in glob.glob(str(source), recursive=True) if Path(file).is_file())
+        if not files:
+            raise TraceError(f"{source}: no file matches")
+        return files
+    return [path]
+
+
+def _hidden(file: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(root).parts)
+
+
+def _names(found: Sequence[Any]) -> list[str | None]:
+    """The path below the common folder, without suffix, of each path; None for anything else."""
+    paths = [source for source in found if isinstance(source, Path)]
+    if not paths:
+        return [None] * len(found)
+    folders = [os.path.abspath(path.parent) for path in paths]
+    common = os.path.commonpath(folders)
+    names: list[str | None] = []
+    for source in found:
+        if isinstance(source, Path):
+            below = Path(os.path.relpath(os.path.abspath(source.parent), common))
+            names.append(jsontext.printable((below / stem(source.name)).as_posix()))
+        else:
+            names.append(None)
+    return names
+
+
+def _distinct(traces: list[Trace]) -> list[Trace]:
+    """Traces whose names differ: a name that is there already gets a number."""
+    seen: dict[str, int] = {}
+    out: list[Trace] = []
+    for trace in traces:
+        n = seen[trace.name] = seen.get(trace.name, 0) + 1
+        out.append(trace if n == 1 else trace.renamed(f"{trace.name}-{n}"))
+    return out
+
+
+def make_trace(messages: Iterable[tuple[str, Any]], *, transport: str = "stdio") -> Trace:
+    """A trace by hand: ``[("client", {...}), ("server", "raw text"), ...]``; a list is a batch.
+
+    Text that is no JSON becomes an ``unparsed`` event. There is no clock. Over ``http`` each client message is a POST
+    of its own, and what the server says next comes as JSON on the latest one.
+
+    Raises:
+        TraceError: a sender is neither client nor server, or the transport is not known.
+    """
+    if transport not in ("stdio", "http"):
+        raise TraceError(f"transport={transport!r}: make_trace knows stdio and http")
+    exchange = 0
+    records: list[Event] = []
+    for seq, (sender, message) in enumerate(messages):
+        if sender not in ("client", "server"):
+            raise TraceError(f"message {seq}: sender {sender!r} is neither 'client' nor 'server'")
+        text = str(message) if isinstance(message, (str, JsonText)) else jsontext.dumps(message)
+        event: dict[str, Any] = {"seq": seq, "conn": "c1", "dir": "c2s" if sender == "client" else "s2c"}
+        if transport == "http":
+            exchange += sender == "client"
+            event["http"] = _http(sender, max(exchange, 1))
+        why = jsontext.check(text) if isinstance(message, str) else ""
+        if why or jsontext.kind(text) not in ("object", "array"):
+            event |= {"kind": "unparsed", "raw": text, "reason": why or "a JSON value, but no message"}
+        else:
+            event |= {"kind": "message", "msg": Raw(text.encode("utf-8", "surrogatepass"))}
+        records.append(msgspec.convert(event, Event))
+    header = {
+        "kind": "header", "format": FORMAT_NAME, "version": FORMAT_VERSION, "tool": "mcplab make_trace",
+        "transport": "stdio" if transport == "stdio" else "streamable-http",
+    }  # fmt: skip
+    return Trace(Record(header, records, name="made", notes=("made by hand: no clock",)))
+
+
+def _http(sender: str, exchange: int) -> dict[str, Any]:
+    if sender == "client":
+        headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+        return {"method": "POST", "path": "/mcp", "headers": headers, "exchange": f"x{exchange}"}
+    return {"status": 200, "headers": {"content-type": "application/json"}, "exchange": f"x{exchange}"}
