@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mcplab.channels import stronger
-from mcplab.frames.activity import Marks
-from mcplab.frames.table import NO_TIME
-from mcplab.model import CHANNELS, PRIORITY, TraceError
+from mcplab.channels import Marks
+from mcplab.model import CHANNELS, NO_TIME, PRIORITY, TraceError
 
 
 def timeline(
@@ -105,11 +103,3 @@ def _moment(end: Any) -> int:
         raise TraceError(f"end={end!r} is no time: {error}") from None
     moment = moment.tz_localize("UTC") if moment.tzinfo is None else moment.tz_convert("UTC")
     return int(moment.as_unit("us").value)
-
-
-def merge(cells: list[str]) -> str:
-    """What one segment shows for several, in the wire's order."""
-    shown = "none"
-    for activity in cells:
-        shown = stronger(shown, activity)
-    return shown

@@ -64,8 +64,7 @@ def flatten(text: str | None) -> list[Leaf]:
             if key in last:
                 twice.add(key)
             last[key] = inner
-        for key in reversed(last):
-            stack.append(((*path, key), last[key], key in twice))
+        stack.extend(((*path, key), last[key], key in twice) for key in reversed(last))
     return rows
 
 
@@ -75,7 +74,8 @@ def unflatten(rows: Iterable[tuple[str, str]] | Mapping[str, str]) -> Any:
     The inverse of ``flatten``: ``unflatten((r.path, r.value) for r in flatten(text) if r.value is not None)`` equals
     ``json.loads(text)``.
     """
-    pairs = list(rows.items()) if isinstance(rows, Mapping) else list(rows)
+    given: Iterable[tuple[str, str]] = rows.items() if isinstance(rows, Mapping) else rows
+    pairs = list(given)
     if not pairs:
         return ABSENT
     whole: Any = {}

@@ -6,6 +6,8 @@ basic/transports/streamable-http), never what was configured.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from mcplab.model import PRIORITY
 
 STDIO = "STDIO"
@@ -18,6 +20,16 @@ RESUMPTION = "RESUMPTION"
 DELETE = "DELETE"
 LEGACY_SSE = "SSE (legacy transport)"
 UNKNOWN = "unknown"
+
+
+class Marks(NamedTuple):
+    """Every event that a timeline can show, in the wire's order: parallel lists, one place a message or event."""
+
+    seq: list[int]
+    ts: Any  # numpy int64: microseconds since 1970, model.NO_TIME where there is no clock
+    instance: list[str]
+    channel: list[str]
+    activity: list[str]
 
 
 def is_event_stream(content_type: str | None) -> bool:

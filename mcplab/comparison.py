@@ -11,7 +11,7 @@ import pandas as pd
 from mcplab import jsontext
 from mcplab.capabilities import as_text, flatten
 from mcplab.model import CELL_STATES, JsonText, Sentinel, TraceError
-from mcplab.spec import capability, era, path_key, split
+from mcplab.spec import capability, is_revision, path_key, split
 
 BY = {"client": "client", "client_version": "client_version", "config": "config", "transport": "transport",
       "era": "spoken", "instance": "instance", "trace": "trace"}  # fmt: skip
@@ -93,9 +93,10 @@ def compare(
     Returns:
         Index ``path``: ``$`` first, then the specification's order, members below their parent. Columns: who (a
         MultiIndex for a list). Cells: a state; ``varies`` (more than one state was seen); ``unknown`` (no declaration
-        of this party was captured). ``.attrs["evidence"][path, who]`` is [(trace, seq)], ``.attrs["counts"][path, who]``
-        {state: declaring messages}, ``.attrs["instances"][who]`` and ``.attrs["era"][who]`` what stands behind a column.
-        With ``long``: columns path, the ``by`` names, state, states (n a state, as text), messages, instances, evidence.
+        of this party was captured). ``.attrs["evidence"][path, who]`` is [(trace, seq)],
+        ``.attrs["counts"][path, who]`` {state: declaring messages}; ``.attrs["instances"][who]`` and
+        ``.attrs["era"][who]`` tell what a column rests on.
+        With ``long``: columns path, the ``by`` names, state, states (n a state), messages, instances, evidence.
 
     Raises:
         TraceError: ``by``, ``party`` or ``tier`` is not known.
@@ -176,11 +177,11 @@ def _matrix(
     if long:
         return _long(paths, labels, cells, counts, evidence, instances, keys, by)
     index = pd.Index(paths, name="path", dtype="str")
-    columns = (
-        pd.Index(labels, name=by, dtype="str")
-        if isinstance(by, str)
-        else pd.MultiIndex.from_tuples(labels, names=keys) if labels else pd.MultiIndex.from_arrays([[] for _ in keys], names=keys)
-    )  # fmt: skip
+    if isinstance(by, str):
+        columns: pd.Index = pd.Index(labels, name=by, dtype="str")
+    else:
+        levels = list(zip(*labels, strict=True)) if labels else [[] for _ in keys]
+        columns = pd.MultiIndex.from_arrays(levels, names=keys)
     frame = pd.DataFrame(
         np.array([cells[who] for who in labels], dtype=object).T if labels else np.empty((len(paths), 0), dtype=object),
         index=index, columns=columns, dtype="str",
@@ -247,7 +248,7 @@ def _states(value: Any, party: str) -> dict[str, tuple[str, str | None]]:
     if isinstance(value, pd.DataFrame):
         rows = value[value["party"] == party] if "party" in value else value
         found: dict[str, tuple[str, str | None]] = {}
-        total = int((rows["path"] == "$").sum())
+        total = sum(path == "$" for path in rows["path"])
         for path, group in rows.groupby("path", sort=False):
             text = [None if pd.isna(v) else v for v in group["value"]]
             pairs = set(zip(group["state"], text, strict=True))
@@ -355,7 +356,7 @@ def declares(states: Mapping[str, str], path: str, revision: str | None = None, 
     state = states.get(path, "absent")
     if state in ("absent", "null", "false"):
         return state == "absent" and _implied(states, path, revision, party)
-    known = capability(revision, party, path) if revision is not None and era(revision) != "unknown" else None
+    known = capability(revision, party, path) if revision is not None and is_revision(revision) else None
     if known is None:
         return True
     if known.type == "boolean-flag":

@@ -5,7 +5,7 @@ Members are kept as raw text; a message is only looked into where a table needs 
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -107,8 +107,10 @@ _decoders: dict[type, msgspec.json.Decoder] = {
 }
 
 
-def decode(raw: bytes | Raw, shape: type[S]) -> S:
-    """The members of an object as ``shape``; an empty ``shape`` where the text is no object."""
+def decode(raw: bytes | Text, shape: type[S]) -> S:
+    """The members of an object as ``shape``; an empty ``shape`` where the text is no object, or UNSET."""
+    if isinstance(raw, UnsetType):
+        return shape()
     try:
         return _decoders[shape].decode(raw)
     except (msgspec.DecodeError, RecursionError):
@@ -124,7 +126,7 @@ def _slowly(text: str, shape: type[S]) -> S:
     names = {
         encoded: name for name, encoded in zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True)
     }
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     for key, value in pairs:
         if key in names:
             found[names[key]] = Raw(value.encode("utf-8", "surrogateescape"))

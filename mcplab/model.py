@@ -110,6 +110,9 @@ CHANNELS: Final[tuple[str, ...]] = (
 TRANSPORTS: Final[dict[str, str]] = {"stdio": "stdio", "streamable-http": "http", "http": "http", "sse": "sse"}
 """The header's word for a transport -> the column's."""
 
+NO_TIME: Final = -(2**63)
+"""Microseconds since 1970 of an event without a time: what numpy calls NaT."""
+
 # Trace file ----------------------------------------------------------------------------------------
 
 FORMAT_NAME: Final = "mcplab-trace"

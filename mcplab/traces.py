@@ -15,10 +15,10 @@ import pandas as pd
 from msgspec import Raw
 
 from mcplab import formats, jsontext
+from mcplab.channels import Marks
 from mcplab.formats import native
 from mcplab.formats.source import Source, is_text, load, stem
 from mcplab.frames import Tables
-from mcplab.frames.activity import Marks
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, JsonText, Record, TraceError
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from msgspec import UNSET
 
+from mcplab.channels import Marks
 from mcplab.frames import activity, connections, declared, messages, table, transport
-from mcplab.frames.activity import Marks
 from mcplab.frames.links import Link, links
 from mcplab.frames.wire import Wire
 from mcplab.model import Record

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mcplab import channels
+from mcplab.channels import Marks
 from mcplab.frames.declared import capabilities_text
 from mcplab.frames.exchange import Exchange
 from mcplab.frames.links import Link
-from mcplab.frames.table import build
+from mcplab.frames.table import build, empty
 from mcplab.frames.wire import Wire, event_text
 from mcplab.jsontext import get
 from mcplab.model import CHANNELS
-
-
-class Marks(NamedTuple):
-    """Every event that a timeline can show, in the wire's order: parallel lists, one place a message or event."""
-
-    seq: list[int]
-    ts: np.ndarray  # int64 microseconds, NO_TIME where there is no clock
-    instance: list[str]
-    channel: list[str]
-    activity: list[str]
 
 
 def marks(wire: Wire, found: dict[str, Link], ts: np.ndarray) -> Marks:
@@ -76,13 +67,11 @@ def channel_table(wire: Wire, name: str, found: dict[str, Link]) -> pd.DataFrame
             }  # fmt: skip
             for key, value in row.items():
                 columns.setdefault(key, []).append(value)
-    from mcplab.frames.table import empty
-
     return build("channels", columns) if columns else empty("channels")
 
 
 def _counts(wire: Wire, conns: set[str], channel: str) -> dict[str, Any]:
-    counts = dict.fromkeys(("request", "response", "notification", "ping", "error", "failures"), 0)
+    counts: dict[str, int] = dict.fromkeys(("request", "response", "notification", "ping", "error", "failures"), 0)
     error: str | None = None
     status: int | None = None
     carried = {row.event for row in wire.rows}

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from mcplab.frames.links import Link, said
-from mcplab.frames.table import NO_TIME, build, empty
+from mcplab.frames.table import build, empty
 from mcplab.frames.verdicts import calls, discovery, health
 from mcplab.frames.wire import Wire
+from mcplab.model import NO_TIME
 
 
 def connections(wire: Wire, name: str, found: dict[str, Link], ts: np.ndarray) -> pd.DataFrame:
@@ -50,8 +51,6 @@ def connections(wire: Wire, name: str, found: dict[str, Link], ts: np.ndarray) -
         for key, value in row.items():
             columns.setdefault(key, []).append(value)
     return build("connections", columns) if columns else empty("connections")
-
-    return build("connections", {name: [] for name in COLUMNS["connections"]})
 
 
 def _server(wire: Wire) -> Any:

@@ -54,9 +54,8 @@ class Exchange:
                 self.answered = True
                 if self.response is None:
                     self.response = number
-            if http.status is not UNSET:
-                if self.status is None:
-                    self.status = http.status
+            if http.status is not UNSET and self.status is None:
+                self.status = http.status
             if http.headers is not UNSET and not self.response_headers:
                 self.response_headers = http.headers
         elif http.headers is not UNSET and not self.request_headers:

@@ -10,8 +10,9 @@ from msgspec import UNSET
 
 from mcplab import envelope
 from mcplab.envelope import Failure, Params
-from mcplab.frames.table import NO_TIME, build, texts, times
+from mcplab.frames.table import build, texts, times
 from mcplab.frames.wire import Wire
+from mcplab.model import NO_TIME
 
 
 def messages(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) -> pd.DataFrame:

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from mcplab.model import COLUMNS
+from mcplab.model import COLUMNS, NO_TIME
 
 TIME = "datetime64[us, UTC]"
-NO_TIME = int(np.iinfo(np.int64).min)
 PIECE = 20_000  # messages turned into one piece of a text column
 
 
@@ -45,7 +44,7 @@ def integers(values: Sequence[int | None]) -> pd.api.extensions.ExtensionArray:
     return pd.arrays.IntegerArray(filled, missing)
 
 
-def times(micros: Sequence[int]) -> pd.DatetimeIndex:
+def times(micros: Sequence[int] | np.ndarray) -> pd.DatetimeIndex:
     """A UTC time column from microseconds since 1970; NO_TIME is missing."""
     return pd.DatetimeIndex(np.asarray(micros, dtype="int64").view("datetime64[us]")).tz_localize("UTC")
 

@@ -9,10 +9,11 @@ import pandas as pd
 from msgspec import UNSET
 
 from mcplab import jsontext
+from mcplab.channels import stronger
 from mcplab.frames.activity import ended
-from mcplab.frames.table import NO_TIME, build, times
+from mcplab.frames.table import build, times
 from mcplab.frames.wire import SENDER, Wire, event_text
-from mcplab.model import COLUMNS
+from mcplab.model import COLUMNS, NO_TIME
 
 
 def http(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) -> pd.DataFrame:
@@ -36,7 +37,8 @@ def http(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) -> pd.
             "last_seq": events[x.last].seq,
             "ts": moment(x.first), "response_ts": moment(x.response), "last_ts": moment(x.last),
             "client_messages": x.client_messages, "server_messages": x.server_messages, "ended": ended(wire, x),
-            "request_headers": jsontext.dumps(x.request_headers), "response_headers": jsontext.dumps(x.response_headers),
+            "request_headers": jsontext.dumps(x.request_headers),
+            "response_headers": jsontext.dumps(x.response_headers),
         }  # fmt: skip
         for key, value in row.items():
             columns[key].append(value)
@@ -51,8 +53,6 @@ def events(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) -> p
     """One row an event. ``activity`` of a batch is its strongest part's; ``text`` is what carries no message."""
     record = wire.record
     shown: list[str] = list(wire.activity_of)
-    from mcplab.channels import stronger
-
     for n, row in enumerate(wire.rows):
         shown[row.event] = stronger(shown[row.event], wire.activity[n])
     status: list[int | None] = []

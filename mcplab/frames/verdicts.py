@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from msgspec import UNSET
@@ -12,8 +13,8 @@ from msgspec import UNSET
 from mcplab import channels, envelope
 from mcplab.envelope import Failure
 from mcplab.frames.links import Link
-from mcplab.frames.table import NO_TIME
 from mcplab.frames.wire import Wire
+from mcplab.model import NO_TIME
 
 CALL_NAMES = {"tools/list": "list_tools", "tools/call": "tool", "server/discover": "discover"}
 
@@ -141,7 +142,7 @@ def _interval(ping: Any, clocked: list[int]) -> float | None:
     said = ping.get("interval") if isinstance(ping, Mapping) else None
     if isinstance(said, (int, float)) and not isinstance(said, bool) and said > 0:
         return float(said)
-    gaps = [(b - a) / 1e6 for a, b in zip(clocked, clocked[1:], strict=False)]
+    gaps = [(b - a) / 1e6 for a, b in pairwise(clocked)]
     return statistics.median(gaps) if gaps else None
 
 

@@ -304,7 +304,7 @@ class Wire:
 
 
 def _home(exchanges: list[Exchange] | None, number: int) -> str | None:
-    """Whose event is one without an exchange (open, close) on an HTTP peer: its next exchange's, else its last one's."""
+    """Whose an event without an exchange (open, close) is on an HTTP peer: its next exchange's, else its last one's."""
     if not exchanges:
         return None
     return next((exchange.conn for exchange in exchanges if exchange.first > number), exchanges[-1].conn)
