@@ -1,4 +1,4 @@
-# make report and make test set everything up themselves: needed are Python 3.11 or newer with venv, and make.
+# make report and make test set everything up themselves; needed are Python 3.11 or newer with venv, and make.
 #   make report [TRACES="file folder glob ..."]    build/report/index.html, by default from the bundled captures
 #   make test   [PYTEST_ARGS="-k name"]            the tests
 # PYTHON=/path/to/python3 chooses the interpreter, VENV=folder the environment.
@@ -9,14 +9,18 @@ TRACES ?=
 PYTEST_ARGS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.mcplab-ready
-EXTRAS := lab,scale,test
-PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --root-user-action=ignore --no-compile -c constraints.txt
+READY_TEST := $(VENV)/.mcplab-ready-test
 
-export MPLBACKEND := Agg
+PIP_FLAGS := -qq --disable-pip-version-check --root-user-action=ignore --no-compile -c constraints.txt
+PIP_INSTALL := $(BIN)/python -m pip install $(PIP_FLAGS)
+SITE = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+COMPILE = $(BIN)/python -m compileall -qq -j 0 -x '/(tests?|pip|setuptools)/' $(SITE) >/dev/null 2>&1 || true
+COMPILE_OURS = @$(BIN)/python -m compileall -qq mcplab
+
 # The environment's own kernel and settings count, not what the user has elsewhere.
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help setup report test check layers lab bench wheel clean distclean compile
+.PHONY: help setup report test check lab bench wheel clean distclean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -30,11 +34,12 @@ help:
 	@echo "make clean    remove what the other targets built; make distclean: the environment too"
 
 # Set-up ----------------------------------------------------------------------------------------------
-# Reused until pyproject.toml or constraints.txt change. Compiled once here, because where Python is told not to write
-# bytecode every start would otherwise compile some thousand files anew. compileall's status is left aside: a few
-# packages ship templates that are no valid Python.
+# Two steps, so that the first report comes soon: what the notebooks need, then what the tests need besides. Each is
+# reused until pyproject.toml or constraints.txt change. Compiled once here: where Python is told not to write bytecode,
+# every start would otherwise compile some thousand files anew. compileall's status is left aside, as some packages ship
+# templates that are no valid Python.
 
-setup: $(READY)
+setup: $(READY_TEST)
 
 $(READY): pyproject.toml constraints.txt
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
@@ -42,39 +47,43 @@ $(READY): pyproject.toml constraints.txt
 	    echo "Making $(VENV) with $$python"; \
 	    "$$python" -m venv --clear $(VENV) || exit 1; \
 	fi
-	@echo "Installing mcplab and its dependencies into $(VENV) (once; a minute or two)"
+	@echo "Installing mcplab and what its notebooks need into $(VENV) (once; a minute or two)"
 	@$(PIP_INSTALL) hatchling editables
-	@$(PIP_INSTALL) --no-build-isolation -e '.[$(EXTRAS)]'
-	@$(BIN)/python -m compileall -qq -j 0 $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') >/dev/null 2>&1 || true
+	@$(PIP_INSTALL) --no-build-isolation -e '.[lab]'
+	@$(COMPILE)
 	@touch $@
 
-compile: $(READY)
-	@$(BIN)/python -m compileall -qq mcplab
+$(READY_TEST): $(READY)
+	@echo "Installing what the tests and checks need into $(VENV) (once; about a minute)"
+	@$(PIP_INSTALL) --no-build-isolation -e '.[lab,scale,test]'
+	@$(COMPILE)
+	@touch $@
 
 # The work --------------------------------------------------------------------------------------------
 
-report: compile
+report: $(READY)
+	$(COMPILE_OURS)
 	$(BIN)/python -m mcplab report $(TRACES) -o build/report
 
-test: compile
+test: $(READY_TEST)
+	$(COMPILE_OURS)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: $(READY)
+check: $(READY_TEST)
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m pytest -p no:cacheprovider tests/test_layers.py
 
-layers: $(READY)
-	$(BIN)/python -m pytest tests/test_layers.py
-
-lab: compile
+lab: $(READY)
+	$(COMPILE_OURS)
 	$(BIN)/python -m jupyterlab notebooks
 
-bench: compile
+bench: $(READY_TEST)
+	$(COMPILE_OURS)
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
-wheel: $(READY)
+wheel: $(READY_TEST)
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
 clean:

@@ -14,7 +14,10 @@ from hypothesis import settings
 
 from mcplab import data
 
-os.environ["MPLBACKEND"] = "Agg"
+# Figures need no display here. By rc file and not by MPLBACKEND, which a notebook's kernel would inherit: it would then
+# show no figure in its outputs.
+os.environ.pop("MPLBACKEND", None)
+os.environ["MATPLOTLIBRC"] = str(Path(__file__).parent / "matplotlibrc")
 os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
 
 settings.register_profile("local", deadline=None)
