@@ -73,22 +73,28 @@ def members(text: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def elements(text: str) -> list[str]:
-    """The texts of an array's elements, in order; [] for any other value."""
-    pos = _skip(text, 0)
-    if text[pos : pos + 1] != "[":
+def places(text: str, start: int = 0) -> list[tuple[str, int]]:
+    """The (key, where its value begins) pairs of the object that begins at ``start``; [] for any other value."""
+    pos = _skip(text, start)
+    if text[pos : pos + 1] != "{":
         return []
-    found: list[str] = []
+    found: list[tuple[str, int]] = []
     pos = _skip(text, pos + 1)
-    while text[pos : pos + 1] != "]":
-        end = _end(text, pos)
-        found.append(text[pos:end])
-        pos = _skip(text, end)
+    while text[pos : pos + 1] != "}":
+        key, pos = scanstring(text, pos + 1, False)
+        pos = _skip(text, _skip(text, pos) + 1)
+        found.append((key, pos))
+        pos = _skip(text, _end(text, pos))
         if text[pos : pos + 1] == ",":
             pos = _skip(text, pos + 1)
-        elif text[pos : pos + 1] != "]":
-            raise ValueError(f"no comma or closing bracket at character {pos}")
+        elif text[pos : pos + 1] != "}":
+            raise ValueError(f"no comma or closing brace at character {pos}")
     return found
+
+
+def elements(text: str) -> list[str]:
+    """The texts of an array's elements, in order; [] for any other value."""
+    return [text[start:end] for start, end in spans(text)]
 
 
 def get(text: str, *path: str) -> tuple[str | None, bool]:
@@ -105,6 +111,54 @@ def get(text: str, *path: str) -> tuple[str | None, bool]:
         duplicate = duplicate or len(values) > 1
         found = values[-1] if values else None
     return found, duplicate
+
+
+def without(text: str, key: str) -> str:
+    """The object's text with every member ``key`` taken out and nothing else changed; other text comes back as it is."""
+    pos = _skip(text, 0)
+    if text[pos : pos + 1] != "{":
+        return text
+    kept: list[str] = []
+    found = False
+    start = pos + 1
+    pos = _skip(text, start)
+    while text[pos : pos + 1] != "}":
+        name, pos = scanstring(text, pos + 1, False)
+        end = _end(text, _skip(text, _skip(text, pos) + 1))
+        if name == key:
+            found = True
+        else:
+            kept.append(text[start:end])
+        pos = _skip(text, end)
+        if text[pos : pos + 1] == ",":
+            start = pos + 1
+            pos = _skip(text, start)
+        elif text[pos : pos + 1] != "}":
+            raise ValueError(f"no comma or closing brace at character {pos}")
+        else:
+            start = pos
+    if not found:
+        return text
+    head = text[: text.index("{") + 1]
+    return head + ",".join(kept) + text[pos:]
+
+
+def spans(text: str, start: int = 0) -> list[tuple[int, int]]:
+    """Where each element of the array that begins at ``start`` begins and ends; [] for any other value."""
+    pos = _skip(text, start)
+    if text[pos : pos + 1] != "[":
+        return []
+    found: list[tuple[int, int]] = []
+    pos = _skip(text, pos + 1)
+    while text[pos : pos + 1] != "]":
+        end = _end(text, pos)
+        found.append((pos, end))
+        pos = _skip(text, end)
+        if text[pos : pos + 1] == ",":
+            pos = _skip(text, pos + 1)
+        elif text[pos : pos + 1] != "]":
+            raise ValueError(f"no comma or closing bracket at character {pos}")
+    return found
 
 
 def _no_constant(word: str) -> NoReturn:
@@ -125,6 +179,21 @@ def check(text: str) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+_decoder = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def value(text: str, start: int = 0) -> tuple[Any, int]:
+    """The JSON value that begins at ``start`` and where it ends, whatever follows it.
+
+    Stops at the first fault (ValueError, also for NaN, Infinity and nesting beyond Python's limit), so damaged text
+    costs no more than the distance to the damage.
+    """
+    try:
+        return _decoder.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def dumps(value: Any) -> str:

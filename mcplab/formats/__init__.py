@@ -7,8 +7,20 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mcplab.formats import native
-from mcplab.formats.source import Source
+from mcplab.formats import (
+    claude_desktop,
+    clock,
+    curl,
+    golog,
+    har,
+    lsp,
+    mcpsnoop,
+    native,
+    plain,
+    prose,
+    vscode,
+)
+from mcplab.formats.source import Source, as_utf8
 from mcplab.model import Record, TraceError
 
 
@@ -23,7 +35,18 @@ class Format(Protocol):
     def read(self, source: Source, *, tz: str | None = None) -> Record: ...
 
 
-FORMATS: tuple[Format, ...] = (native,)  # type: ignore[assignment]
+FORMATS: tuple[Format, ...] = (  # type: ignore[assignment]
+    native,
+    mcpsnoop,
+    har,
+    curl,
+    vscode,
+    claude_desktop,
+    golog,
+    lsp,
+    plain,
+    prose,
+)
 
 
 def names() -> list[str]:
@@ -44,12 +67,12 @@ def read(source: Source, *, format: str | None = None, tz: str | None = None) ->
 
     Raises ``TraceError``, in one line, for an empty source and for one that no reader knows.
     """
-    if not source.data.strip():
+    if not source.data.strip(b"\0 \t\r\n"):
         raise TraceError(f"{source.name}: empty, so there is no trace to read")
-    if format is not None:
-        return find(format).read(source, tz=tz)
-    for module in FORMATS:
-        if module.sniff(source.data):
-            return module.read(source, tz=tz)
-    start = source.data[:60].decode("utf-8", "backslashreplace").splitlines()[0].strip()
-    raise TraceError(f"{source.name}: not a trace that mcplab knows (starts {start!r}); known formats: {', '.join(names())}")
+    clock.zone(tz)  # a wrong zone is an error for every format
+    found = find(format) if format is not None else next((m for m in FORMATS if m.sniff(source.data)), None)
+    if found is None:
+        start = source.data[:60].decode("utf-8", "backslashreplace").strip().splitlines()[0].strip()
+        known = ", ".join(names())
+        raise TraceError(f"{source.name}: not a trace that mcplab knows (starts {start!r}); known formats: {known}")
+    return found.read(source if found is native else as_utf8(source), tz=tz)

@@ -1,0 +1,139 @@
+"""JSON documents that hold a list of objects, read also where they are damaged or cut off.
+
+A whole document is taken apart by the scanners of ``jsontext``. A damaged one is searched for objects that begin with
+one of the format's own first members; each is read for itself, and inside a broken one its messages are looked for.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from mcplab import jsontext
+
+_EFFORT = 64  # so many times its own length a damaged document may be scanned
+
+
+class Item(Struct):
+    """An object of the list: its text, where it begins, and its value (None: broken, the text runs to the next one)."""
+
+    text: str
+    start: int
+    value: Any
+    reason: str = ""
+
+
+class Lines:
+    """The line (from 1) of a character position."""
+
+    def __init__(self, text: str) -> None:
+        self._breaks = [found.start() for found in re.finditer("\n", text)]
+
+    def __getitem__(self, position: int) -> int:
+        return bisect_right(self._breaks, position - 1) + 1
+
+
+def items(
+    text: str, path: Sequence[str], first: Sequence[str], accept: Callable[[dict[str, Any]], bool]
+) -> Iterator[Item]:
+    """The objects of the list at ``path`` (() for the document itself).
+
+    ``first`` are member names that such an object may begin with, ``accept`` tells one of them from objects inside it.
+    """
+    found = _whole(text, path)
+    if found is not None:
+        for start, end in found:
+            part = text[start:end]
+            try:
+                yield Item(part, start, jsontext.loads(part))
+            except (ValueError, RecursionError) as error:
+                yield Item(part, start, None, str(error) if isinstance(error, ValueError) else "nested too deeply")
+        return
+    yield from _salvage(text, first, accept)
+
+
+def _whole(text: str, path: Sequence[str]) -> list[tuple[int, int]] | None:
+    """Where the list's elements are, or None where the document is damaged."""
+    if jsontext.check(text) not in ("", "nested too deeply"):
+        return None
+    start = 0
+    for step in path:
+        place = _member(text, start, step)
+        if place is None:
+            return None
+        start = place
+    try:
+        return jsontext.spans(text, start)
+    except ValueError:
+        return None
+
+
+def _member(text: str, start: int, name: str) -> int | None:
+    """Where the value of the object's member begins."""
+    pos = text.find("{", start)
+    if pos < 0:
+        return None
+    found = None
+    for key, value in jsontext.places(text, pos):
+        if key == name:
+            found = value
+    return found
+
+
+def _salvage(text: str, first: Sequence[str], accept: Callable[[dict[str, Any]], bool]) -> Iterator[Item]:
+    starts = [found.start() for found in re.finditer(r'\{\s*"(?:' + "|".join(map(re.escape, first)) + r')"\s*:', text)]
+    effort = _EFFORT * len(text)
+    pos = 0
+    reason = "damaged"
+    for start in starts:
+        if start < pos:
+            continue
+        try:
+            value, end = jsontext.value(text, start)
+        except ValueError as error:
+            effort -= getattr(error, "pos", len(text)) - start
+            reason = f"damaged: {error}"
+            if effort < 0:
+                reason = "too damaged: given up here"
+                break
+            continue
+        effort -= end - start
+        if isinstance(value, dict) and accept(value):
+            yield from _gap(text, pos, start, reason)
+            yield Item(text[start:end], start, value)
+            pos, reason = end, "damaged"
+    yield from _gap(text, pos, len(text), reason)
+
+
+def _gap(text: str, start: int, end: int, reason: str) -> Iterator[Item]:
+    """What lies between two readable objects, where it is more than the punctuation between them."""
+    gap = text[start:end]
+    if len(gap) > 8 and any(c not in " \t\r\n,[]{}" for c in gap):
+        yield Item(gap, start, None, reason)
+
+
+def messages(text: str, names: Sequence[str], *, quoted: bool = False) -> Iterator[tuple[str, int, str]]:
+    """The values of members called ``names`` in a broken object that can still be read: (name, position, text).
+
+    ``quoted``: the value is a JSON string that holds the text, which is unescaped; else the value's own text.
+    """
+    pos = 0
+    effort = _EFFORT * len(text)
+    for found in re.finditer('"(' + "|".join(map(re.escape, names)) + r')"\s*:\s*', text):
+        if found.start() < pos or effort < 0:
+            continue
+        start = found.end()
+        if text[start : start + 1] not in ('"',) if quoted else text[start : start + 1] not in ("{", "["):
+            continue
+        try:
+            value, end = jsontext.value(text, start)
+        except ValueError as error:
+            effort -= getattr(error, "pos", len(text)) - start
+            continue
+        effort -= end - start
+        pos = end
+        yield found[1], start, value if quoted else text[start:end]
