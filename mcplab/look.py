@@ -61,6 +61,9 @@ STATES: Final = _table(
 VARIES_ALPHA: Final = {"light": 0.45, "dark": 0.28}
 """Opacity of the ground that marks ``varies``."""
 
+VARIES_EDGE: Final = {"light": "#BFAE00", "dark": "#A89C2E"}
+"""Its outline, which keeps it apart from other tints where colour is lost."""
+
 UNKNOWN_HATCH: Final = "////"
 """Hatch of a cell that marks ``unknown``."""
 
@@ -103,6 +106,7 @@ def symbol(word: str) -> str:
 def legend(table: Mapping[str, Look] = STATES) -> str:
     """One line of text that explains the symbols: ``· absent  ∅ null  ○ empty ...``."""
     return "  ".join(f"{look.symbol} {look.word}" for look in table.values())
+
 
 ALT: Final = "mcplab_alt"
 """Attribute of an Axes that carries its alternative text: one sentence for who cannot see the chart."""

@@ -1,0 +1,8 @@
+"""Charts: a frame in, an Axes out. Nothing here shows or saves, and no style of the session is changed."""
+
+from __future__ import annotations
+
+from mcplab.plots.matrix import declarations, read_declarations
+from mcplab.plots.paper import alt_text
+
+__all__ = ["alt_text", "declarations", "read_declarations"]

@@ -1,0 +1,87 @@
+"""Who stands beside whom: products, their releases oldest first, as rows or columns of a figure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+_EARLY = frozenset(
+    ("a", "alpha", "b", "beta", "c", "rc", "pre", "preview", "dev", "canary", "next", "nightly", "snapshot")
+)
+NAMELESS = "—"
+"""Stands where a name or a version is missing."""
+
+
+class Who(NamedTuple):
+    """One column of a comparison: its label there, the product it belongs to, what tells it from its siblings."""
+
+    key: Hashable
+    group: str
+    label: str
+    at: int
+
+
+def version_key(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sorts versions oldest first: 0.9.4 < 0.20.1, 2.0.0-rc.1 < 2.0.0 < 2.0.0.1; text between numbers by letter."""
+    parts = []
+    for token in re.findall(r"\d+|[A-Za-z]+", text.partition("+")[0]):
+        if token.isdecimal():
+            parts.append((2, int(token), ""))
+        else:
+            word = token.casefold()
+            parts.append((0 if word in _EARLY else 3, 0, word))
+    return (*parts, (1, 0, ""))
+
+
+def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sorts names without regard to case, numbers in them by size."""
+    return tuple((0, int(t), "") if t.isdecimal() else (1, 0, t) for t in re.findall(r"\d+|\D+", text.casefold()))
+
+
+def shown(value: Any) -> str:
+    """A label's text; ``—`` where it is missing."""
+    return str(value) if isinstance(value, str) or not pd.isna(value) else NAMELESS
+
+
+def whos(columns: pd.Index, order: str) -> list[Who]:
+    """The columns of a comparison in drawing order: ``name`` (products by name, releases oldest first) or ``given``.
+
+    With several levels the product is the level called ``client``, else the first one. With ``given`` too the columns
+    of one product stand together, where its first one stands.
+    """
+    names = list(columns.names)
+    home = names.index("client") if "client" in names else 0
+    found: list[Who] = []
+    keys: list[tuple[Any, ...]] = []
+    for at, key in enumerate(columns):
+        parts = list(key) if isinstance(key, tuple) else [key]
+        rest = [(name, part) for level, (name, part) in enumerate(zip(names, parts, strict=True)) if level != home]
+        group = shown(parts[home])
+        found.append(Who(key, group, " ".join(shown(part) for _, part in rest) or group, at))
+        by_version = [
+            version_key(shown(part)) if str(name).endswith("version") else natural_key(shown(part))
+            for name, part in rest
+        ]
+        keys.append((natural_key(group), group, by_version, at))
+    if order == "name":
+        return [found[at] for at in sorted(range(len(found)), key=keys.__getitem__)]
+    if order != "given":
+        raise ValueError(f"order {order!r} is none of name, given")
+    first: dict[str, int] = {}
+    for who in found:
+        first.setdefault(who.group, who.at)
+    return sorted(found, key=lambda who: (first[who.group], who.at))
+
+
+def spans(groups: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Runs of one group: (group, first position, last position)."""
+    runs: list[tuple[str, int, int]] = []
+    for at, group in enumerate(groups):
+        if runs and runs[-1][0] == group:
+            runs[-1] = (group, runs[-1][1], at)
+        else:
+            runs.append((group, at, at))
+    return runs
