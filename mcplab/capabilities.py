@@ -74,8 +74,8 @@ def unflatten(rows: Iterable[tuple[str, str]] | Mapping[str, str]) -> Any:
     The inverse of ``flatten``: ``unflatten((r.path, r.value) for r in flatten(text) if r.value is not None)`` equals
     ``json.loads(text)``.
     """
-    given: Iterable[tuple[str, str]] = rows.items() if isinstance(rows, Mapping) else rows
-    pairs = list(given)
+    given: Any = rows.items() if isinstance(rows, Mapping) else rows
+    pairs: list[tuple[str, str]] = list(given)
     if not pairs:
         return ABSENT
     whole: Any = {}

@@ -1,0 +1,92 @@
+"""Steps of time and what they show."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcplab import TraceError, make_trace, read_trace, timeline
+from mcplab.channels import Marks, stronger
+from mcplab.model import ACTIVITIES, NO_TIME, PRIORITY
+
+
+class Fake:
+    """Marks without a trace: what the bins are made of."""
+
+    def __init__(self, marks):
+        n = len(marks)
+        import numpy as np
+
+        ts = np.array([m[0] for m in marks], dtype="int64")
+        self.marks = Marks(list(range(n)), ts, ["i"] * n, ["STDIO"] * n, [m[1] for m in marks])
+
+
+activities = st.sampled_from(ACTIVITIES)
+marks = st.lists(st.tuples(st.integers(0, 60_000_000), activities), min_size=1, max_size=30)
+
+
+@given(marks, st.integers(2, 6), st.integers(1, 8))
+def test_k_steps_make_one_step_of_k_times_the_length(rows, k, count):
+    rows = sorted(rows, key=lambda row: row[0])
+    trace = Fake(rows)
+    fine = timeline(trace, steps=None, step_seconds=1.0)
+    end = fine.columns[-1]
+    coarse = timeline(trace, steps=count, step_seconds=float(k), end=end)
+    # steps are aligned to 1970, so a coarse step is the fine steps whose start falls into it
+    for start, column in zip(coarse.columns, coarse.to_numpy().T, strict=True):
+        inside = (fine.columns >= start) & (fine.columns < start + pd.Timedelta(seconds=k))
+        shown = "none"
+        for activity in fine.loc[:, inside].to_numpy()[0] if inside.any() else []:
+            shown = stronger(shown, activity)
+        # a tie keeps the later event, and so does the merge of what the fine steps kept
+        assert column[0] == shown
+
+
+@given(marks)
+def test_a_segment_shows_the_highest_and_on_a_tie_the_later(rows):
+    shown = timeline(Fake([(0, activity) for _, activity in rows]), steps=1).iloc[0, 0]
+    best = max(PRIORITY[activity] for _, activity in rows)
+    assert shown == [activity for _, activity in rows if PRIORITY[activity] == best][-1]
+
+
+def test_the_last_step_holds_the_end():
+    trace = Fake([(1_500_000, "request"), (2_400_000, "response")])
+    frame = timeline(trace, steps=3, step_seconds=1.0)
+    assert [str(c) for c in frame.columns] == [
+        "1970-01-01 00:00:00+00:00", "1970-01-01 00:00:01+00:00", "1970-01-01 00:00:02+00:00",
+    ]  # fmt: skip
+    assert frame.iloc[0].tolist() == ["none", "request", "response"]
+    later = timeline(trace, steps=2, end="1970-01-01T00:00:05Z")
+    assert later.iloc[0].tolist() == ["none", "none"]
+
+
+def test_without_a_clock_it_names_the_other_axis():
+    trace = make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "ping"})])
+    with pytest.raises(TraceError, match="axis='seq'"):
+        timeline(trace)
+    frame = timeline(trace, axis="seq")
+    assert frame.columns.tolist() == [0]
+    assert frame.loc[("made", "STDIO")].tolist() == ["ping"]
+
+
+def test_some_events_without_a_clock_are_left_out_of_time():
+    assert timeline(Fake([(NO_TIME, "error"), (0, "ping")]), steps=1).iloc[0, 0] == "ping"
+
+
+def test_wrong_use_is_told():
+    trace = Fake([(0, "ping")])
+    for words, kwargs in (("axis", {"axis": "x"}), ("steps", {"steps": 0}), ("step_seconds", {"step_seconds": 0}),
+                          ("no instance", {"instance": "other"}), ("no time", {"end": "yesterday or so"})):  # fmt: skip
+        with pytest.raises(TraceError, match=words):
+            timeline(trace, **kwargs)
+
+
+def test_every_capture_has_a_timeline_of_what_happened(captures):
+    for path in captures[::20]:
+        trace = read_trace(path)
+        frame = timeline(trace, steps=None)
+        assert set(frame.index.get_level_values("channel")) == set(trace.events["channel"].dropna())
+        shown = set(trace.events["activity"])
+        assert set(frame.to_numpy().ravel()) - {"none"} <= shown
