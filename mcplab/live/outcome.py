@@ -1,0 +1,134 @@
+"""What a handshake came to: ``Handshake``, with its trace, and how it shows itself in a notebook."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from mcplab.live.session import Answer
+from mcplab.live.texts import dump
+from mcplab.model import ABSENT, Record
+from mcplab.negotiation import Step
+from mcplab.spec import META_SERVER_INFO
+
+
+def trace_of(record: Record) -> Any:
+    """The ``Trace`` of a record. Tables, and pandas with them, load here and not with a handshake."""
+    from mcplab.traces import Trace
+
+    return Trace(record)
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """One finished handshake.
+
+    Attributes:
+        record: the capture as it was recorded; ``trace`` is the same with tables.
+        mode: ``auto`` or ``forced``. ``era``: ``legacy`` or ``modern``. ``revision``: what was agreed on.
+        steps: the negotiation step by step: what was asked, what came, what followed from it.
+        discovery: ``modern``, ``legacy-fallback`` or ``none`` (nothing was discovered).
+        client: what was declared, as it was given (``ABSENT`` and ``JsonText`` too). ``client_info`` likewise.
+        result: the discover or initialize result.
+        session: ``local`` on stdio, the session id of a legacy HTTP connection, else None.
+        results: an ``Answer`` for each request of ``then``.
+        asked: what the server asked for. ``notifications``: what it told unasked.
+    """
+
+    record: Record = field(repr=False)
+    mode: str
+    era: str
+    revision: str
+    steps: tuple[Step, ...]
+    discovery: str
+    client: Any
+    client_info: Any
+    result: dict[str, Any] = field(repr=False)
+    session: str | None
+    results: tuple[Answer, ...] = ()
+    asked: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    notifications: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+
+    @cached_property
+    def trace(self) -> Any:
+        """The recorded traffic as a ``Trace``."""
+        return trace_of(self.record)
+
+    @property
+    def label(self) -> str:
+        """``2026-07-28 (modern)``, ``2025-11-25 (forced legacy)``."""
+        return f"{self.revision} ({'forced ' if self.mode == 'forced' else ''}{self.era})"
+
+    @property
+    def server(self) -> Any:
+        """The server's capabilities."""
+        return self.result["capabilities"]
+
+    @property
+    def server_info(self) -> Any:
+        """The server's name and version as it gave them, or ``ABSENT``."""
+        if self.era == "legacy":
+            return self.result.get("serverInfo", ABSENT)
+        meta = self.result.get("_meta")
+        return meta.get(META_SERVER_INFO, ABSENT) if isinstance(meta, dict) else ABSENT
+
+    @property
+    def instructions(self) -> Any:
+        """The server's instructions, or ``ABSENT``."""
+        return self.result.get("instructions", ABSENT)
+
+    def compare(self, *others: Any, by: str = "client", **options: Any) -> Any:
+        """This client's declaration beside those of other traces (default: the bundled captures); see ``compare``."""
+        from mcplab import comparison, data, traces
+
+        beside = list(others) or list(traces.read_traces(data.traces_dir()))
+        return comparison.compare([self.trace, *beside], by=by, **options)
+
+    def _repr_html_(self) -> str:
+        def cell(value: Any) -> str:
+            return html.escape(value if isinstance(value, str) else _shown(value), quote=True)
+
+        facts = {
+            "protocol": self.label,
+            "server": self.server_info,
+            "session": self.session,
+            "server declares": self.server,
+            "client": self.client_info,
+            "client declares": self.client,
+            "instructions": self.instructions,
+        }
+        rows = "".join(
+            f"<tr><th>{cell(name)}</th><td><code>{cell(value)}</code></td></tr>"
+            for name, value in facts.items()
+            if value is not ABSENT and value is not None
+        )
+        steps = "".join(
+            f"<tr><td>{cell(s.asked)}</td><td>{cell(s.came)}</td><td>{cell(s.so)}</td></tr>" for s in self.steps
+        )
+        answers = "".join(
+            f"<tr><td>{cell(a.method)}</td><td>{cell(a.outcome)}</td><td>{cell(_outcome(a))}</td></tr>"
+            for a in self.results
+        )
+        table = "<table class='mcplab-handshake'>{}</table>"
+        parts = [table.format(rows), table.format("<tr><th>asked</th><th>came</th><th>so</th></tr>" + steps)]
+        if answers:
+            parts.append(table.format("<tr><th>then</th><th>outcome</th><th>answer</th></tr>" + answers))
+        return "".join(parts)
+
+
+def _shown(value: Any, limit: int = 400) -> str:
+    if value is ABSENT:
+        return "ABSENT"
+    text = dump(value) if not isinstance(value, (dict, list)) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _outcome(answer: Answer) -> str:
+    if answer.outcome == "result":
+        return _shown(answer.result, 160)
+    if answer.outcome == "error":
+        return _shown(answer.error, 160)
+    return f"HTTP {answer.status}" if answer.outcome == "rejected" else ""
