@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import html
 import os
@@ -143,7 +144,8 @@ class Trace:
                 file.writelines(write(self.record))
             part.replace(target)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
             raise TraceError(f"{target}: cannot be written ({(error.strerror or str(error)).lower()})") from None
         return target
 

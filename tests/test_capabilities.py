@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from mcplab.capabilities import as_text, flatten, state_of, unflatten
 from mcplab.model import ABSENT, STATES, UNKNOWN, JsonText
 
-keys = st.text(st.characters(exclude_categories=()), max_size=6) | st.sampled_from(["$", "", "a.b", '"', "[", "listChanged"])
+keys = st.text(st.characters(exclude_categories=()), max_size=6) | st.sampled_from(
+    ["$", "", "a.b", '"', "[", "listChanged"]
+)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | keys
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4), max_leaves=12

@@ -7,7 +7,10 @@ from mcplab import make_trace
 
 def pairs(trace):
     rows = trace.messages
-    return [(int(s), None if r is rows["reply_to"].dtype.na_value else int(r)) for s, r in zip(rows["seq"], rows["reply_to"], strict=True)]
+    return [
+        (int(s), None if r is rows["reply_to"].dtype.na_value else int(r))
+        for s, r in zip(rows["seq"], rows["reply_to"], strict=True)
+    ]
 
 
 def test_ids_pair_with_their_type():

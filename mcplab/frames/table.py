@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from mcplab.jsontext import printable
 from mcplab.model import COLUMNS, NO_TIME
 
 TIME = "datetime64[us, UTC]"
@@ -17,7 +18,10 @@ PIECE = 20_000  # messages turned into one piece of a text column
 
 def strings(values: Sequence[Any]) -> pd.api.extensions.ExtensionArray:
     """A ``str`` column; None is missing."""
-    array = pa.array(values, type=pa.large_string())
+    try:
+        array = pa.array(values, type=pa.large_string())
+    except UnicodeEncodeError:  # a lone surrogate from the wire
+        array = pa.array([None if v is None else printable(v) for v in values], type=pa.large_string())
     return pd.array(array, dtype="str")  # type: ignore[return-value]
 
 

@@ -18,6 +18,9 @@ from mcplab.pairing import Pairing
 SENDER = {"c2s": "client", "s2c": "server"}
 OTHER = {"client": "server", "server": "client"}
 
+TELLING_PARAMS = (b"_meta", b"requestId", b"inputResponses", b"requestState", b"\\u")
+TELLING_RESULTS = (b"resultType", b"serverInfo", b"\\u")
+
 KEEPALIVES = ("ping", "keepalive", "keep-alive", "heartbeat")
 """SSE event names that servers use for keep-alives without a message."""
 
@@ -227,19 +230,11 @@ class Wire:
     ) -> tuple[str, str | None]:
         """Era and version of a request or notification: from what it says itself, else from what is in force."""
         params = meta = None
-        if body.params is not UNSET:
-            text = bytes(body.params)
-            # a look inside only where a key that counts may be (an escape may hide one)
-            if (
-                b"_meta" in text
-                or b"requestId" in text
-                or b"protocolVersion" in text
-                or b"inputResponses" in text
-                or b"\\u" in text
-            ):
-                params = self.params[number] = envelope.decode(body.params, Params)
-                if params.meta is not UNSET:
-                    meta = self.meta[number] = envelope.decode(params.meta, Meta)
+        # a look inside only where a key that counts may be
+        if body.params is not UNSET and (method == "initialize" or _telling(body.params, TELLING_PARAMS)):
+            params = self.params[number] = envelope.decode(body.params, Params)
+            if params.meta is not UNSET:
+                meta = self.meta[number] = envelope.decode(params.meta, Meta)
         if method == "initialize":
             state.legacy = True
             offered = envelope.string(params.version) if params is not None else None
@@ -280,7 +275,7 @@ class Wire:
         """Era and version of an answer: those of its request, else what its result and its stream say."""
         method = self.method[replies] if replies is not None else None
         if kind == "response" and (
-            method in ("initialize", "server/discover") or replies is None or _telling(body.result)
+            method in ("initialize", "server/discover") or replies is None or _telling(body.result, TELLING_RESULTS)
         ):
             result = self.results[number] = envelope.decode(body.result, Result)
             if method == "initialize":
@@ -322,10 +317,10 @@ def _in_force(state: State) -> tuple[str, str | None]:
     return ("legacy", state.selected) if state.selected is not None else ("unknown", None)
 
 
-def _telling(raw: Any) -> bool:
-    """May this result say something about the protocol?"""
+def _telling(raw: Any, keys: tuple[bytes, ...]) -> bool:
+    """May this text hold one of these keys? An escape may hide one."""
     text = bytes(raw)
-    return b"resultType" in text or b"serverInfo" in text
+    return any(key in text for key in keys)
 
 
 def event_text(event: Event) -> str:
