@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
+import operator
+import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -12,7 +15,7 @@ from msgspec import UNSET
 
 from mcplab import jsontext
 from mcplab.formats.source import Source
-from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, Record, TraceError, Unread
+from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, Http, Record, TraceError, Unread
 
 NAME = "mcplab"
 TITLE = "mcplab trace, version 1"
@@ -20,15 +23,25 @@ TITLE = "mcplab trace, version 1"
 KINDS = ("message", "http", "sse", "open", "close", "stderr", "unparsed")
 
 
+class _KnownHttp(Http, frozen=True, omit_defaults=True, gc=False):
+    """HTTP facts whose method is one of few: Literal makes all events share the words."""
+
+    method: Literal["POST", "GET", "DELETE"] | msgspec.UnsetType = UNSET
+
+
 class _Known(Event, frozen=True, omit_defaults=True, gc=False):
-    """An event with the words of version 1 only: Literal makes every event share the same few strings."""
+    """An event with the words of version 1 only."""
 
     kind: Literal["message", "http", "sse", "open", "close", "stderr", "unparsed"]
     dir: Literal["c2s", "s2c"] | msgspec.UnsetType = UNSET
+    http: _KnownHttp | msgspec.UnsetType = UNSET
 
 
 _known = msgspec.json.Decoder(_Known)
 _TEXT_LIMIT = 2000  # of a line quoted in `unparsed`
+_CHUNK = 1 << 16  # what a decoded piece needs fits the cache
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 
 
 def sniff(data: bytes) -> bool:
@@ -46,38 +59,87 @@ def sniff(data: bytes) -> bool:
 
 
 def read(source: Source, *, tz: str | None = None) -> Record:
-    """Read a version 1 trace. What is no event goes to ``unread`` with its line, and reading goes on.
+    """Read a version 1 trace. What is no event goes to ``unread`` with its line, and reading goes on; what is an event
+    in spite of a fault (a time that is none, an unknown kind) is kept, and its line is named there too.
 
     Raises ``TraceError`` for a version that is not known and for a file without any event.
     """
-    lines = source.data.split(b"\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    header: dict[str, Any] = {}
+    data = source.data
+    notes: list[str] = list(source.notes)
+    start, number = _first(data)
+    end = data.find(b"\n", start)
+    line = data[start : end if end >= 0 else len(data)]
+    header = _header(line)
     header_line = b""
-    notes: list[str] = []
-    unread: list[Unread] = []
-    first = next((n for n, line in enumerate(lines) if line.strip()), 0)
-    found = _header(lines[first]) if lines else None
-    if found is not None:
-        header, header_line = found, lines[first]
+    if header is not None:
+        header_line = line.rstrip(b"\r")
         version = header.get("version")
         if version != FORMAT_VERSION or isinstance(version, bool):
             raise TraceError(
-                f"{source.file}, line {first + 1}: trace format version {version!r}; this mcplab reads {FORMAT_VERSION}"
+                f"{source.file}, line {number}: trace format version {version!r}; this mcplab reads {FORMAT_VERSION}"
             )
-        start = first + 1
+        start, number = (end + 1 if end >= 0 else len(data)), number + 1
     else:
-        start = first
         notes.append("no header: client, transport and configuration are unknown")
-    events, kept, linenos = _events(source, lines, start, unread)
-    if not events and not header and unread:
+    reading = _Reading(source.file, data, start, number)
+    reading.run()
+    events, unread = reading.events, reading.unread
+    if not events and header is None and unread:
         raise TraceError(f"{source.file}, line {unread[0].line}: {unread[0].reason}; no event could be read")
-    if any(event.seq < 0 for event in events) or any(a.seq >= b.seq for a, b in zip(events, events[1:], strict=False)):
+    kept: Sequence[bytes] = _Lines(data, reading.linenos, reading.rewritten)
+    if not _grows(events):
+        _name_repeats(reading)
         events = [msgspec.structs.replace(event, seq=n) for n, event in enumerate(events)]
         kept = [b""] * len(events)
         notes.append("seq was missing or did not grow: events are numbered by their line")
-    return Record(header, events, unread, NAME, notes, source.name, header_line, kept, linenos, (source.file,))
+    return Record(
+        header or {}, events, unread, NAME, notes, source.name, header_line, kept, reading.linenos, (source.file,)
+    )
+
+
+def _first(data: bytes) -> tuple[int, int]:
+    """Where the first line that holds anything begins, and its number."""
+    start = len(data) - len(data.lstrip(b" \t\r\n")) if data[:1] in (b" ", b"\t", b"\r", b"\n") else 0
+    start = data.rfind(b"\n", 0, start) + 1
+    return start, data.count(b"\n", 0, start) + 1
+
+
+def _grows(events: list[Event]) -> bool:
+    seqs = [event.seq for event in events]
+    return not seqs or (seqs[0] >= 0 and all(map(operator.lt, seqs, seqs[1:])))
+
+
+def _name_repeats(reading: _Reading) -> None:
+    last = -1
+    for event, line in zip(reading.events, reading.linenos, strict=True):
+        if event.seq <= last and event.seq >= 0:
+            reading.fault(line, f"seq {event.seq} comes after {last}: the event is kept in the order of the lines")
+        last = max(last, event.seq)
+
+
+class _Lines(Sequence[bytes]):
+    """The text of each event's line, cut out of the file when it is asked for."""
+
+    def __init__(self, data: bytes, linenos: array[int], rewritten: dict[int, bytes]) -> None:
+        self._data = data
+        self._linenos = linenos
+        self._rewritten = rewritten
+        self._starts: array[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._linenos)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[n] for n in range(*index.indices(len(self)))]
+        if self._starts is None:
+            self._starts = array("q", [0])
+            self._starts.extend(found.end() for found in re.finditer(b"\n", self._data))
+            self._starts.append(len(self._data) + 1)
+        number = self._linenos[index]
+        if number in self._rewritten:
+            return self._rewritten[number]
+        return self._data[self._starts[number - 1] : self._starts[number] - 1].rstrip(b"\r")
 
 
 def _header(line: bytes) -> dict[str, Any] | None:
@@ -88,77 +150,197 @@ def _header(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and value.get("kind") == "header" else None
 
 
-def _events(
-    source: Source, lines: list[bytes], start: int, unread: list[Unread]
-) -> tuple[list[Event], list[bytes], array[int]]:
-    events: list[Event] = []
-    kept: list[bytes] = []
-    linenos = array("q")
-    decode = _known.decode
-    collecting = gc.isenabled()
-    gc.disable()  # hundreds of thousands of new objects, none of them garbage
-    try:
-        for number in range(start, len(lines)):
-            line = lines[number]
-            try:
-                event: Event = decode(line)
-            except (msgspec.DecodeError, RecursionError):
-                slow = _slowly(line)
-                if slow is None:
-                    continue
-                if isinstance(slow, str):
-                    text = line[:_TEXT_LIMIT].decode("utf-8", "replace")
-                    unread.append(Unread(source.file, number + 1, text, slow))
-                    continue
-                event = slow
-            if event.kind == "message" and event.msg is UNSET:
-                text = line[:_TEXT_LIMIT].decode("utf-8", "replace")
-                unread.append(Unread(source.file, number + 1, text, "a message without msg"))
+class _Reading:
+    """Goes through the lines: a megabyte at once where all of it is plain, else line by line."""
+
+    def __init__(self, file: str, data: bytes, start: int, number: int) -> None:
+        self.file = file
+        self.data = data
+        self.view = memoryview(data)
+        self.start = start
+        self.number = number
+        self.events: list[Event] = []
+        self.linenos = array("q")
+        self.unread: list[Unread] = []
+        self.rewritten: dict[int, bytes] = {}
+        self._shared: dict[tuple[str, ...], dict[str, str]] = {}
+        self._last: dict[Any, dict[str, str]] = {}
+
+    def run(self) -> None:
+        collecting = gc.isenabled()
+        gc.disable()  # hundreds of thousands of new objects, none of them garbage
+        try:
+            data, pos = self.data, self.start
+            while pos < len(data):
+                end = data.find(b"\n", pos + _CHUNK) + 1 or len(data)
+                lines = data.count(b"\n", pos, end) + (end == len(data) and data[-1:] != b"\n")
+                if not self._at_once(pos, end, lines):
+                    self._one_by_one(pos, end)
+                self.number += lines
+                pos = end
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _at_once(self, pos: int, end: int, lines: int) -> bool:
+        try:
+            made = _known.decode_lines(self.view[pos:end])
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        if len(made) != lines or not _plain(made):
+            return False
+        self._share(made)
+        self.events += made
+        self.linenos.extend(range(self.number, self.number + lines))
+        return True
+
+    def _share(self, made: list[_Known]) -> None:
+        """Let events with equal headers share one dict: they are most of what a long HTTP trace weighs."""
+        shared, last, put = self._shared, self._last, msgspec.structs.force_setattr
+        for event in made:
+            http = event.http
+            if http is UNSET or http.headers is UNSET:
                 continue
-            if event.kind == "sse" and event.sse is UNSET:
-                event, line = _mark(event, line)
-            events.append(event)
-            kept.append(line)
-            linenos.append(number + 1)
-    finally:
-        if collecting:
-            gc.enable()
-    return events, kept, linenos
+            headers = http.headers
+            before = last.get(http.status)
+            if before != headers:
+                key = tuple(headers.values())
+                before = shared.get(key)
+                if before != headers:
+                    before = shared[key] = headers
+                last[http.status] = before
+            put(http, "headers", before)
+
+    def _one_by_one(self, pos: int, end: int) -> None:
+        number = self.number
+        while pos < end:
+            stop = self.data.find(b"\n", pos, end)
+            stop = end if stop < 0 else stop
+            self._line(self.view[pos:stop], number)
+            pos, number = stop + 1, number + 1
+
+    def _line(self, view: memoryview, number: int) -> None:
+        try:
+            event: Event = _known.decode(view)
+        except (msgspec.DecodeError, RecursionError):
+            line = bytes(view)
+            if not line.strip(b" \t\r\0"):
+                self.fault(number, "an empty line" if not line.strip() else "nothing but NUL bytes", line)
+                return
+            found, faults = _slowly(line)
+            for fault in faults:
+                self.fault(number, fault, line)
+            if found is None:
+                return
+            event = found
+        if event.kind == "message" and event.msg is UNSET:
+            self.fault(number, "a message without msg", bytes(view))
+            return
+        if event.kind == "sse" and event.sse is UNSET:
+            event = self._mark(event, number)
+        if isinstance(event.ts, str) and not _TIME.match(event.ts):
+            self.fault(number, f"ts {event.ts[:40]!r} is no time: the event is kept without one", bytes(view))
+            event = msgspec.structs.replace(event, ts=UNSET)
+        if event.kind not in KINDS:
+            self.fault(number, f"kind {event.kind!r} is none of version {FORMAT_VERSION}: kept as it is", bytes(view))
+        self.events.append(event)
+        self.linenos.append(number)
+
+    def fault(self, number: int, reason: str, line: bytes | None = None) -> None:
+        """Name a line that is not as it should be."""
+        if line is None:
+            line = b""
+        text = line[:_TEXT_LIMIT].decode("utf-8", "replace")
+        self.unread.append(Unread(self.file, number, text, reason))
+
+    def _mark(self, event: Event, number: int) -> Event:
+        """Some recorders mark the ends of a stream as ``sse`` lines without an SSE event: they are an open or a close."""
+        if event.raw == "stream opened":
+            event = msgspec.structs.replace(event, kind="open", raw=UNSET)
+        elif event.raw == "stream closed by client":
+            event = msgspec.structs.replace(event, kind="close", raw=UNSET, reason=event.raw, by="client")
+        else:
+            return event
+        self.rewritten[number] = b""
+        return event
 
 
-def _mark(event: Event, line: bytes) -> tuple[Event, bytes]:
-    """Some recorders mark the ends of a stream as ``sse`` lines without an SSE event: they are an open or a close."""
-    if event.raw == "stream opened":
-        return msgspec.structs.replace(event, kind="open", raw=UNSET), b""
-    if event.raw == "stream closed by client":
-        return msgspec.structs.replace(event, kind="close", raw=UNSET, reason=event.raw, by="client"), b""
-    return event, line
+def _plain(made: list[_Known]) -> bool:
+    """Is there nothing in these events that needs a second look?"""
+    times = [event.ts for event in made if isinstance(event.ts, str)]
+    texts = "".join(times).encode("utf-8", "replace").translate(_DIGITS)
+    if texts != b"0000-00-00T00:00:00.000000Z" * len(times) and not all(map(_TIME.match, times)):
+        return False
+    return not any(
+        event.msg is UNSET and (event.kind == "message" or (event.kind == "sse" and event.sse is UNSET))
+        for event in made
+    )
 
 
-def _slowly(line: bytes) -> Event | str | None:
-    """An event that the fast decoder refused (a word of a later version, a lone surrogate), or why it is none."""
+_MSG = re.compile(r'"msg"\s*:\s*')
+
+
+def _slowly(line: bytes) -> tuple[Event | None, list[str]]:
+    """An event that the fast decoder refused (a later word, a lone surrogate), or None; and what is wrong with it."""
     text = line.decode("utf-8", "surrogateescape")
-    if not text.strip():
-        return None
     try:
         value = jsontext.loads(text)
     except RecursionError:
-        return "nested too deeply to be read"
+        return None, ["nested too deeply to be read"]
     except ValueError as error:
-        return f"no JSON: {error}"
+        return _rescued(text, f"no JSON: {error}")
     if not isinstance(value, dict):
-        return "a JSON value, but no event object"
+        return None, ["a JSON value, but no event object"]
     if value.get("kind") == "header":
-        return "a second header: one file holds one capture"
+        return None, ["a second header: one file holds one capture"]
     if "msg" in value:
         message, _ = jsontext.get(text, "msg")
         value["msg"] = msgspec.Raw((message or "").encode("utf-8", "surrogateescape"))
+    faults: list[str] = []
     if "seq" in value and (isinstance(value["seq"], bool) or not isinstance(value["seq"], int)):
-        return "seq is no integer"
+        faults.append(f"seq {jsontext.dumps(value.pop('seq'))[:40]} is no integer: the event is kept in its place")
+    elif value.get("seq") is not None and abs(value["seq"]) >= 2**63:
+        faults.append("seq is too big: the event is kept in its place")
+        del value["seq"]
+    if "dir" in value and value["dir"] not in ("c2s", "s2c"):
+        faults.append(f"dir {jsontext.dumps(value.pop('dir'))[:40]} is neither c2s nor s2c: kept without a direction")
+    if "kind" not in value and "msg" in value:
+        value["kind"] = "message"
+        faults.append("no kind: taken as a message because it has msg")
     try:
-        return msgspec.convert(value, Event)
+        return msgspec.convert(value, Event), faults
     except msgspec.ValidationError as error:
-        return f"no event: {error}"
+        first = f"no event: {error}"
+    bare = {key: value[key] for key in ("kind", "seq", "conn", "dir", "msg", "ts") if key in value}
+    try:  # a member that nobody needs to understand the message is wrong
+        return msgspec.convert(bare, Event), [*faults, f"{first}: kept without its other members"]
+    except msgspec.ValidationError:
+        return None, [*faults, first]
+
+
+def _rescued(text: str, why: str) -> tuple[Event | None, list[str]]:
+    """The message of a line that is damaged around it."""
+    found = _MSG.search(text)
+    if found is None:
+        return None, [why]
+    try:
+        _, end = jsontext.value(text, found.end())
+    except ValueError:
+        return None, [why]
+    fields: dict[str, Any] = {
+        "kind": "message",
+        "msg": msgspec.Raw(text[found.end() : end].encode("utf-8", "surrogateescape")),
+    }
+    for name, pattern in (
+        ("seq", r"(\d{1,15})"),
+        ("conn", r'"([^"\\]*)"'),
+        ("dir", r'"(c2s|s2c)"'),
+        ("ts", r'"([0-9T:.Z-]+)"'),
+    ):
+        member = re.search(rf'"{name}"\s*:\s*{pattern}\s*[,}}]', text[: found.start()])
+        if member is not None:
+            fields[name] = int(member[1]) if name == "seq" else member[1]
+    return Event(**fields), [f"{why}: its message is kept, with the members that can be read"]
 
 
 def encode(event: Event) -> bytes:
@@ -195,3 +377,45 @@ def header_of(record: Record) -> dict[str, Any]:
     """The record's header with the three members that every header starts with."""
     head = {"kind": "header", "format": FORMAT_NAME, "version": FORMAT_VERSION}
     return {**head, **{key: value for key, value in record.header.items() if key not in head}}
+
+
+def from_dicts(items: Sequence[Mapping[str, Any]], name: str = "trace") -> Record:
+    """A record from event objects (a header first, if there is one), or from plain JSON-RPC messages as dicts.
+
+    A ``msg`` that is ``str`` (``JsonText``) or ``bytes`` is taken as the message's own text; any other value is
+    serialised. Raises ``TraceError`` for what is neither an event nor a message.
+    """
+    lines: list[bytes] = []
+    for number, item in enumerate(items, 1):
+        if not isinstance(item, Mapping):
+            raise TraceError(f"event {number} is {type(item).__name__}, not an object")
+        event = dict(item)
+        if "kind" not in event:
+            event = {"kind": "message", "msg": item} if "msg" not in item else {"kind": "message", **item}
+        event.setdefault("conn", "c1")
+        try:
+            lines.append(_event_text(event).encode("utf-8", "surrogatepass"))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TraceError(f"event {number} cannot be written as JSON: {error}") from None
+    if not lines:
+        raise TraceError("no events in the list, so there is no trace to read")
+    if all("kind" not in item and "msg" not in item for item in items):
+        from mcplab.formats import plain
+
+        texts = [jsontext.get(line.decode("utf-8", "surrogatepass"), "msg")[0] or "" for line in lines]
+        return plain.read(Source("<list>", "\n".join(texts).encode("utf-8", "surrogatepass"), name))
+    return read(Source("<list>", b"\n".join(lines), name))
+
+
+def _event_text(event: dict[str, Any]) -> str:
+    message = event.pop("msg", UNSET)
+    text = json.dumps(event, allow_nan=False, separators=(",", ":"))
+    if message is UNSET:
+        return text
+    if isinstance(message, (bytes, bytearray, msgspec.Raw)):
+        body = bytes(message).decode("utf-8", "surrogateescape")
+    elif isinstance(message, str):
+        body = str(message)
+    else:
+        body = json.dumps(message, allow_nan=False, separators=(",", ":"))
+    return text[:-1] + (',"msg":' if len(text) > 2 else '"msg":') + body.replace("\r", " ").replace("\n", " ") + "}"
