@@ -5,9 +5,10 @@ The tables are made from the lists that this walk leaves; nothing here knows pan
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import gc
+from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from mcplab import channels, envelope, jsontext, spec
 from mcplab.envelope import Envelope, Meta, Params, Result
@@ -36,7 +37,7 @@ class State:
         self.selected: str | None = None
 
 
-class Row(NamedTuple):
+class Row(Struct, gc=False):
     """One message: where it stands and what it is. ``event`` is its position in the record's events."""
 
     event: int
@@ -73,9 +74,15 @@ class Wire:
         self.params: dict[int, Params] = {}  # of requests and notifications that were looked into
         self.meta: dict[int, Meta] = {}
         self.results: dict[int, Result] = {}
-        self._gather()
-        self._place()
-        self._walk()
+        collecting = gc.isenabled()
+        gc.disable()  # a walk makes many small objects and no garbage: looking for some would take half the time
+        try:
+            self._gather()
+            self._place()
+            self._walk()
+        finally:
+            if collecting:
+                gc.enable()
 
     # first: messages and exchanges ------------------------------------------------------------------
 
