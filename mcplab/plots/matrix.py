@@ -72,7 +72,7 @@ def declarations(
     cells = prepare(frame, order=order, show_all=show_all)
     turned = len(cells.whos) > _TURN if turned is None else turned
     with paper.page(theme) as ground:
-        ax = _draw(cells, ax, title, _caption(cells) if caption is None else caption, turned, theme, ground)
+        ax = _draw(cells, ax, title, _caption(cells, turned) if caption is None else caption, turned, theme, ground)
     paper.describe(ax, _sentence(cells, title))
     return ax
 
@@ -105,7 +105,8 @@ def _draw(
     total = max(left + across * pitch + 10, 340.0)
     text = total - 16
     titles = paper.title_lines(title, text)
-    legend = paper.flow(_keys(cells, theme, ground), text)
+    pen = _Pen(cells, pitch, row, theme, ground)
+    legend = paper.flow(_keys(cells, theme, ground, counted=pen.counts()), text)
     notes, said = paper.paragraphs(_note(cells), text), paper.paragraphs(caption, text)
     below = 10 + len(legend) * SMALL * 1.6 + 3 + (len(notes) + len(said)) * SMALL * paper.LEADING + 6
     above = head.size + (8 + len(titles) * 9.5 * 1.3 if titles else 0) + 6
@@ -119,11 +120,10 @@ def _draw(
     for size in rows:
         edges.append(edges[-1] + size)
     _bands_and_rules(ax, cells, edges, side.size, head.size, turned, ground)
-    pen = _Pen(ax, cells, pitch, row, theme, ground)
     for i, (top, bottom) in enumerate(pairwise(edges)):
         for j in range(across):
             path, who = (cells.paths[j], cells.whos[i]) if turned else (cells.paths[i], cells.whos[j])
-            pen.cell(j, top, bottom, path.path, who.key)
+            pen.cell(ax, j, top, bottom, path.path, who.key)
     margins.draw_side(ax, side, edges, ground)
     margins.draw_head(ax, head, ground)
     paper.set_title(ax, titles, 8 - left, head.size + 8, ground)
@@ -166,57 +166,61 @@ def _bands_and_rules(
 class _Pen:
     """Draws one cell after another."""
 
-    def __init__(self, ax: Axes, cells: Cells, pitch: float, row: float, theme: str, ground: Ground) -> None:
-        self.ax, self.cells, self.pitch, self.theme, self.ground = ax, cells, pitch, theme, ground
+    def __init__(self, cells: Cells, pitch: float, row: float, theme: str, ground: Ground) -> None:
+        self.cells, self.pitch, self.theme, self.ground = cells, pitch, theme, ground
         self.size = min(pitch * 0.72, row * 0.66, 9.0)
-        self.room = pitch - self.size - 8
-        self.styles = {
-            word: paper.marker(look, theme, self.size, ground) for word, look in STATES.items() if look.marker
-        }
+        self.styles = {w: paper.marker(look, theme, self.size, ground) for w, look in STATES.items() if look.marker}
 
-    def cell(self, j: int, top: float, bottom: float, path: str, who: Hashable) -> None:
+    def _note(self, path: str, who: Hashable) -> str:
+        """``n of m``, where the cell has room for it beside its mark."""
+        _, n, m = self.cells.commonest.get((path, who), ("", 0, 0))
+        note = f"{n} of {m}" if m else ""
+        return note if measure(note) <= self.pitch - self.size - 8 else ""
+
+    def counts(self) -> bool:
+        """Whether some cell says ``n of m``."""
+        return any(self._note(*place) for place in self.cells.commonest)
+
+    def cell(self, ax: Axes, j: int, top: float, bottom: float, path: str, who: Hashable) -> None:
+        """Draw one cell: a mark, or a ground with what stands on it."""
         word, name = self.cells.state[path, who], gid("cell", path, who)
         middle = (top + bottom) / 2
         if word in self.styles:
-            self._mark(j, middle, word, name)
+            self._mark(ax, j, middle, word, name)
             return
         box = Rectangle((j - 0.5, top), 1, bottom - top, zorder=1.5, gid=name)
+        ax.add_artist(box)
         if word == "unknown":
             box.set(facecolor="none", hatch=UNKNOWN_HATCH, edgecolor=STATES["unknown"].colour(self.theme), linewidth=0)
-            self.ax.add_artist(box)
             return
         box.set(facecolor=to_rgba(STATES["varies"].colour(self.theme), VARIES_ALPHA[self.theme]))
         box.set(edgecolor=VARIES_EDGE[self.theme], linewidth=0.4)
-        self.ax.add_artist(box)
-        state, n, m = self.cells.commonest.get((path, who), ("", 0, 0))
+        state = self.cells.commonest.get((path, who), ("", 0, 0))[0]
+        note = self._note(path, who)
+        shift = (measure(note) + 3) / 2 / self.pitch if note else 0.0
+        how = {"color": self.ground.ink, "parse_math": False, "va": "center_baseline", "fontsize": SMALL}
         if not state:
-            self.ax.text(j, middle, "~", fontsize=9, ha="center", va="center", color=self.ground.ink, parse_math=False)
+            ax.text(j, middle, STATES["varies"].symbol, ha="center", **how)
             return
-        note = f"{n} of {m}"
-        if measure(note) <= self.room:
-            shift = (measure(note) + 3) / 2 / self.pitch
-            self._mark(j - shift, middle, state, gid("mark", path, who))
-            at = j - shift + (self.size / 2 + 3) / self.pitch
-            self.ax.text(
-                at, middle, note, fontsize=SMALL, va="center_baseline", color=self.ground.ink, parse_math=False
-            )
-        else:
-            self._mark(j, middle, state, gid("mark", path, who))
+        self._mark(ax, j - shift, middle, state, gid("mark", path, who))
+        if note:
+            ax.text(j - shift + (self.size / 2 + 3) / self.pitch, middle, note, **how)
 
-    def _mark(self, x: float, y: float, word: str, name: str) -> None:
-        self.ax.add_artist(Line2D([x], [y], zorder=3, gid=name, **self.styles[word]))
+    def _mark(self, ax: Axes, x: float, y: float, word: str, name: str) -> None:
+        ax.add_artist(Line2D([x], [y], zorder=3, gid=name, **self.styles[word]))
 
 
 # Words around it -----------------------------------------------------------------------------------
 
 
-def _keys(cells: Cells, theme: str, ground: Ground) -> list[Key]:
+def _keys(cells: Cells, theme: str, ground: Ground, *, counted: bool) -> list[Key]:
     """The legend: what is drawn, nothing else."""
     drawn = {*cells.state.values(), *(state for state, _, _ in cells.commonest.values())}
     keys = [Key(look.meaning, look) for word, look in STATES.items() if word in drawn and look.marker]
     if "varies" in drawn:
         tint = to_rgba(STATES["varies"].colour(theme), VARIES_ALPHA[theme])
-        meaning = "varies: the commonest state, n of m declarations" if cells.commonest else "varies"
+        meaning = STATES["varies"].meaning if cells.commonest else "varies"
+        meaning += ", n of m declarations" if counted else ""
         keys.append(Key(meaning, patch={"facecolor": tint, "edgecolor": VARIES_EDGE[theme], "linewidth": 0.4}))
     if "unknown" in drawn:
         hatch = {
@@ -241,9 +245,11 @@ def _note(cells: Cells) -> str:
     return f"Nobody here declares {named}." if n == 1 else f"Nobody here declares {n} further paths: {named}."
 
 
-def _caption(cells: Cells) -> str:
+def _caption(cells: Cells, turned: bool) -> str:
     groups = len({who.group for who in cells.whos})
-    text = _count(len(cells.whos), "column") + (f" of {_count(groups, 'product')}" if cells.tiers else "")
+    text = _count(len(cells.whos), "row" if turned else "column") + (
+        f" of {_count(groups, 'product')}" if cells.tiers else ""
+    )
     return text + (f", {_count(sum(cells.instances.values()), 'instance')}." if cells.instances else ".")
 
 
