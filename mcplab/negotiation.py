@@ -293,14 +293,24 @@ class Negotiation:
     def _not_modern(self, event: Event, why: str) -> tuple[Negotiation, tuple[Command, ...]]:
         came = why or words(event)
         if self.mode != "auto":
-            return self._fail(
-                event, f"server/discover: {came}", "the server may be legacy: try mode='auto' or 'legacy'"
-            )
+            return self._fail(event, f"server/discover: {came}", self._advice(event))
         state = replace(self._note(event, "a legacy server: initialize"), fell_back=came)
         state, commands = state._ask("initialize", LATEST_LEGACY)
         if isinstance(event, Ended) and self.transport == "stdio":
             return state, (Restart(),)
         return state, commands
+
+    def _advice(self, event: Event) -> str:
+        """What to try after ``event``: the other era where something answered, else the trace or more time."""
+        if isinstance(event, Silent):
+            return "is it an MCP server? a slow one needs a longer timeout"
+        if isinstance(event, Rejected) and event.status in _CLOSED_DOOR:
+            return f"{_CLOSED_DOOR[event.status]}; mcplab sends no credentials"
+        if isinstance(event, Refused) and isinstance(event.data, dict) and _names(event.data.get("supported")):
+            return f"the server names {', '.join(event.data['supported'])}: try one of those as mode"
+        if isinstance(event, Ended) or self.mode == "auto":
+            return "look at the trace for what the server sent, and at its stderr"
+        return f"is the server {'legacy' if self.modern else 'modern'}? try mode='auto'"
 
     # initialize ----------------------------------------------------------------------------------
 
@@ -323,17 +333,8 @@ class Negotiation:
         if self._may_be_old(event):
             state = self._note(event, "perhaps the HTTP+SSE transport of 2024-11-05: GET")
             return replace(state, phase="switching", refused=words(event)), (Switch("sse"),)
-        advice = "look at the trace for what the server sent"
-        if isinstance(event, Refused) and isinstance(event.data, dict) and _names(event.data.get("supported")):
-            advice = f"the server names {', '.join(event.data['supported'])}: try one of those as mode"
-        elif isinstance(event, Silent):
-            advice = "is it an MCP server? a slow one needs a longer timeout"
-        elif isinstance(event, Rejected) and event.status in _CLOSED_DOOR:
-            advice = f"{_CLOSED_DOOR[event.status]}; mcplab sends no credentials"
-        elif not self.modern:
-            advice = "the server may be modern: try mode='auto'"
         before = f"server/discover: {self.fell_back}; then " if self.fell_back else ""
-        return self._fail(event, f"{before}initialize: {words(event)}", advice)
+        return self._fail(event, f"{before}initialize: {words(event)}", self._advice(event))
 
     def _may_be_old(self, event: Event) -> bool:
         if self.transport != "http":
@@ -349,9 +350,8 @@ class Negotiation:
             shown = "none" if version is ABSENT else repr(version)
             return self._fail(event, f"the initialize result has protocolVersion {shown}", "report it to the server")
         if self.exact and version != self.asked:
-            return self._fail(
-                event, f"offered {self.asked}, the server answered {version}", f"try mode={version!r} or 'legacy'"
-            )
+            other = f"try mode={version!r} or 'legacy'" if version in LEGACY else "try mode='auto'"
+            return self._fail(event, f"offered {self.asked}, the server answered {version}", other)
         if not is_revision(version) or era(version) != "legacy":
             return self._fail(
                 event,

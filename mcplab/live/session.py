@@ -393,8 +393,9 @@ class Conversation:
                     self._status_of(number),
                 )
             return n.Result(message.get("result"))
-        if type(ident) is int and ident in self._probes and "result" in message:
-            self.state, _ = self.state.feed(n.Late(message["result"]))
+        if type(ident) is int and ident in self._probes:
+            if "result" in message:
+                self.state, _ = self.state.feed(n.Late(message["result"]))
             self.strays.append("server/discover was answered after its time was up")
         else:
             self.strays.append(f"an answer with the id {texts.dump(ident)}, which nothing asked for")
@@ -411,8 +412,7 @@ class Conversation:
             return n.Ended(f"the connection broke: {item.detail}")
         if item.status >= 300:
             return n.Rejected(item.status, item.detail)
-        stray = f" ({self.strays[-1]})" if self.strays else ""
-        return n.Ended(f"HTTP {item.status} without an answer{f': {item.detail}' if item.detail else stray}")
+        return n.Ended(f"HTTP {item.status} without an answer{f': {item.detail}' if item.detail else ''}")
 
     def _number(self) -> int:
         self._next_id += 1
