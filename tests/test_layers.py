@@ -8,7 +8,7 @@ it may name every module, and no module may fetch a name through it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ LAYERS = [
     "envelope pairing capabilities comparison negotiation channels bins gating",  # 2: pure functions
     "frames rulebook",  # 3: the tables, the rules
     "traces",  # 4: Trace and Traces
-    "live plots render exports corpus notes",  # 5: wire, figures, pages, files
+    "live plots render exports corpus notes sources stories told strips",  # 5: wire, figures, pages, files
     "widgets report cli __main__",  # 6: what people start
 ]
 TYPE_ONLY: set[tuple[str, str]] = set()
@@ -117,7 +117,7 @@ class Package:
 
 
 def problems(
-    root: Path, layers: list[str], *, public: dict[str, str], type_only: set[tuple[str, str]] = frozenset()
+    root: Path, layers: list[str], *, public: dict[str, str], type_only: Set[tuple[str, str]] = frozenset()
 ) -> list[str]:
     """Everything that is wrong with the package in `root`. `public`: name in the facade -> module that holds it."""
     package = Package(root)
