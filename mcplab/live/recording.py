@@ -7,6 +7,7 @@ that was cut off. Give it to ``httpx2.AsyncClient(transport=...)``, also to one 
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -214,10 +215,12 @@ class _Body(httpx2.AsyncByteStream):
 
 def why(error: BaseException) -> str:
     """An exception of the network in one line, groups opened."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-    root = error
-    while not isinstance(root, OSError) and (root.__cause__ or root.__context__):
-        root = root.__cause__ or root.__context__ or root
-    words = getattr(root, "strerror", None) if isinstance(root, OSError) else None
-    return words or str(error) or type(error).__name__
+    root: BaseException | None = error
+    while root is not None:
+        if isinstance(root, ConnectionError) and root.errno:
+            return os.strerror(root.errno)
+        if isinstance(root, OSError) and root.strerror:
+            return root.strerror
+        inner = root.exceptions[0] if isinstance(root, BaseExceptionGroup) else None
+        root = inner or root.__cause__ or root.__context__
+    return str(error) or type(error).__name__

@@ -58,8 +58,11 @@ class Stream:
         self._cuts += 1
         self._news.set()
 
-    async def read(self, start: int = 0) -> AsyncIterator[bytes]:
-        cuts, at = self._cuts, start
+    def read(self, start: int = 0) -> AsyncIterator[bytes]:
+        """What there is from a chunk on, and what comes, until the end or the next cut from now."""
+        return self._read(start, self._cuts)
+
+    async def _read(self, at: int, cuts: int) -> AsyncIterator[bytes]:
         while True:
             while at < len(self.chunks):
                 at += 1
@@ -314,6 +317,7 @@ class HttpServer:
                 begin()
                 stream.end()
 
+        chunks = stream.read()
         task = asyncio.ensure_future(all_of_them())
         self._tasks.add(task)
         key = json.dumps(requests[0]["id"])
@@ -330,9 +334,7 @@ class HttpServer:
                 self._forget(headers.pop("mcp-session-id", ""))
             return self._json(step.message, method, step.status, headers)
         gone = task.cancel if modern else None  # a modern client that closes the stream cancels; a legacy one does not
-        return StreamingResponse(
-            _guarded(stream.read(), gone), headers={**_SSE, **headers}, media_type="text/event-stream"
-        )
+        return StreamingResponse(_guarded(chunks, gone), headers={**_SSE, **headers}, media_type="text/event-stream")
 
     def _put(self, stream: Stream, message: dict[str, Any], method: str) -> None:
         for text in self.fault.outgoing(message, method):

@@ -34,6 +34,8 @@ class SseServer(HttpServer):
                 return self._open()
             if request.url.path == "/messages" and request.method == "POST":
                 return await self._message(request)
+            if body := await request.body():  # refused, but seen
+                self.wire.note("c2s", body)
             raise Refused(405, None, "", allow="GET" if request.url.path == "/sse" else "POST")
         except Refused as refused:
             return Response(str(refused), refused.status, headers=refused.headers, media_type="text/plain")
