@@ -21,6 +21,7 @@ from mcplab.formats import native
 from mcplab.formats.source import Source, is_text, load, stem
 from mcplab.frames import Tables
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, JsonText, Record, TraceError
+from mcplab.rulebook import findings
 
 
 class Trace:
@@ -118,6 +119,16 @@ class Trace:
     def unparsed(self) -> pd.DataFrame:
         """What is no message: written by a party (``wire``) or unreadable for us (``file``)."""
         return self._tables.unparsed
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """Did they keep to the rules? A verdict for each rule, instance and revision (docs/rules.md)."""
+        return findings(self._tables.wire, self._tables.links, self.name)
+
+    @property
+    def tables(self) -> Tables:
+        """The walk over the events, and what it says of each connection: what tables and rules are made from."""
+        return self._tables
 
     @property
     def marks(self) -> Marks:
@@ -242,6 +253,11 @@ class Traces(Sequence[Trace]):
     def unparsed(self) -> pd.DataFrame:
         """As ``Trace.unparsed``, of all traces."""
         return self._table("unparsed")
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """As ``Trace.findings``, of all traces."""
+        return self._table("findings")
 
     @property
     def marks(self) -> Marks:

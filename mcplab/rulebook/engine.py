@@ -1,0 +1,389 @@
+"""One pass over a capture: each event goes to the checks that look at such events, and every outcome is counted.
+
+The era and the revision of a message are decided from the message and from what came before it. A message whose
+revision the capture does not tell is still looked at, by the newest revision of its era, but whatever a check says of
+it becomes ``unknown``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from mcplab import envelope, jsontext, spec
+from mcplab.frames.exchange import Exchange
+from mcplab.frames.links import Link
+from mcplab.frames.wire import SENDER, Wire, event_text
+from mcplab.model import ABSENT, UNKNOWN
+from mcplab.rulebook.facts import Fact, Instance, Post, Session
+from mcplab.rulebook.outcome import KEPT, Broken, Outcome
+from mcplab.rulebook.outcome import UNKNOWN as CANNOT_TELL
+from mcplab.rulebook.plan import Entry, Plan
+from mcplab.spec import LATEST_LEGACY, REVISIONS
+
+LEGACY: Final = tuple(name for name in REVISIONS if spec.era(name) == "legacy")
+MODERN: Final = tuple(name for name in REVISIONS if spec.era(name) == "modern")
+MODERN_CODES: Final = (-32020, -32021, -32022)
+"""Error codes that only a modern server sends (2026-07-28 basic/index#error-codes)."""
+
+_KIND: Final = {"response": "result"}
+_NOTHING: Final[tuple[Entry, ...]] = ()
+_decode = msgspec.json.Decoder().decode
+
+
+class Board:
+    """What the checks said about the events of one instance in one revision (None: a revision nobody could tell)."""
+
+    def __init__(self, rules: int) -> None:
+        self.kept = [0] * rules
+        self.unknown = [0] * rules
+        self.broken: list[tuple[int, Broken, Fact]] = []
+        self.conn: dict[str, None] = {}
+
+
+class Run:
+    """The pass over one walk. ``boards``: (instance, revision) -> what was said."""
+
+    def __init__(self, wire: Wire, links: dict[str, Link], plan: Plan, revision: str | None = None) -> None:
+        self.wire = wire
+        self.links = links
+        self.plan = plan
+        self.given = revision
+        self.given_era = spec.era(revision) if revision is not None else ""
+        self.boards: dict[tuple[str, str | None], Board] = {}
+        self.sessions: dict[str, Session] = {}
+        self.instances: dict[str, Instance] = {}
+        self._posts: dict[int, Post] = {}
+        self._disputed = {answer: asked for asked, answer in wire.disputed.items()}
+        self._first_versions()
+        self._walk()
+
+    def _first_versions(self) -> None:
+        """What each connection will offer first: lines that come before it are judged by it."""
+        wire = self.wire
+        self._offers: dict[str, str | None] = {}
+        self._moderns: dict[str, str | None] = {}
+        for number, row in enumerate(wire.rows):
+            if wire.kind[number] == "request" and wire.sender[number] != "server":
+                conn = wire.conns[row.event]
+                if wire.method[number] == "initialize":
+                    self._offers.setdefault(conn, wire.version[number])
+                elif wire.era[number] == "modern":
+                    self._moderns.setdefault(conn, wire.version[number])
+
+    # the walk ---------------------------------------------------------------------------------------
+
+    def _walk(self) -> None:
+        wire = self.wire
+        events, rows = wire.record.events, wire.rows
+        at, total = 0, len(rows)
+        for number, event in enumerate(events):
+            session = self._session(number)
+            exchange = wire.exchange_of[number]
+            post = self._post(exchange, session, number) if exchange is not None else None
+            kind = event.kind
+            if kind == "open" and exchange is None and session.events == 0:
+                session.opened = wire.transport == "stdio"
+            session.events += 1
+            told = False
+            while at < total and rows[at].event == number:
+                told = True
+                self._message(at, session, post)
+                at += 1
+            sender = SENDER.get(event.dir) if event.dir is not UNSET else None
+            if told:
+                pass
+            elif kind == "unparsed":
+                self._other("text", sender, session, post, number, text=event_text(event))
+            elif kind == "open" and exchange is None:
+                self._other("open", None, session, None, number)
+            elif kind == "close" and exchange is None:
+                self._other("close", None, session, None, number)
+                session.closed = True
+            elif kind == "sse":
+                self._other("sse", sender, session, post, number, text=event_text(event))
+            if exchange is not None and post is not None:
+                if number == exchange.first and exchange.method is not None and event.dir != "s2c":
+                    self._other("http-request", "client", session, post, number)
+                if number == exchange.response:
+                    self._other("http-response", "server", session, post, number)
+                if number == exchange.last:
+                    self._other("http-end", None, session, post, number)
+                    del self._posts[id(exchange)]
+        for session in self.sessions.values():
+            self._other("end", None, session, None, len(events) - 1)
+
+    def _session(self, number: int) -> Session:
+        conn = self.wire.conns[number]
+        session = self.sessions.get(conn)
+        if session is None:
+            name = self.links[conn].instance
+            instance = self.instances.get(name)
+            if instance is None:
+                instance = self.instances[name] = Instance(name)
+            session = self.sessions[conn] = Session(conn, instance, self.wire.transport)
+            session.first_offer = self._offers.get(conn)
+            session.first_modern = self._moderns.get(conn)
+            instance.sessions[conn] = session
+        return session
+
+    def _post(self, exchange: Exchange, session: Session, number: int) -> Post:
+        post = self._posts.get(id(exchange))
+        if post is None:
+            seq = self.wire.record.events[number].seq
+            post = self._posts[id(exchange)] = Post(exchange, session, seq)
+            version = exchange.request_headers.get("mcp-protocol-version")
+            if version is not None and spec.era(version) == "modern":
+                post.era, post.revision = "modern", modern_revision(version)
+            else:
+                post.era, post.revision = self._in_force(session)
+        return post
+
+    # messages ---------------------------------------------------------------------------------------
+
+    def _message(self, number: int, session: Session, post: Post | None) -> None:
+        wire = self.wire
+        row = wire.rows[number]
+        raw = row.raw
+        try:
+            body: Any = _decode(raw)
+        except (msgspec.DecodeError, RecursionError):
+            body = _slowly(raw)
+        kind = wire.kind[number]
+        kind = _KIND.get(kind, kind)
+        sender = wire.sender[number]
+        method = wire.method[number]
+        asked_row = wire.reply_to[number]
+        request = None
+        again = False
+        if asked_row is not None:
+            request = session.open.get(asked_row)
+            again = wire.answer.get(asked_row) != number
+        if self.given is not None:
+            era, revision = self.given_era, self.given
+        elif kind == "request" or kind == "notification":
+            era, revision = self._asked(number, sender, method, session, post)
+        else:
+            era, revision = self._answered(number, request, session, post)
+        event = wire.record.events[row.event]
+        fact = Fact(
+            kind, sender, method, event.seq, row.part, session, era, revision, body,
+            ident=wire.id[number], request=request, post=post, event=event, raw=raw, row=number, again=again,
+        )  # fmt: skip
+        if post is not None:
+            if sender == "server":
+                post.answers += 1
+            else:
+                if not post.facts:
+                    post.era, post.revision = era, revision
+                post.facts.append(fact)
+        self._judge(fact, kind, sender or "", method)
+        self._learn(fact, number, session)
+        if request is not None and not again and asked_row is not None:
+            session.open.pop(asked_row, None)
+
+    def _asked(
+        self, number: int, sender: str | None, method: str | None, session: Session, post: Post | None
+    ) -> tuple[str, str | None]:
+        wire = self.wire
+        if method == "initialize" and sender != "server":
+            return "legacy", legacy_revision(wire.version[number])
+        meta = wire.meta.get(number)
+        era = wire.era[number]
+        if sender != "server":
+            if meta is not None and meta.version is not UNSET:
+                version = envelope.string(meta.version)
+                if spec.era(version) == "legacy" and (session.phase in ("asked", "answered") or not session.opened):
+                    return self._in_force(session)
+                return "modern", modern_revision(version)
+            if meta is not None and meta.capabilities is not UNSET:
+                return "modern", modern_revision(wire.version[number] or session.modern_version)
+        elif post is not None and post.era == "modern":
+            return "modern", post.revision
+        own = (
+            (meta is not None and meta.subscription is not UNSET)
+            or (post is not None and post.era == "modern")
+            or (sender != "server" and spec.eras_of(method or "", "c2s") == {"modern"})
+            or (sender == "server" and spec.eras_of(method or "", "s2c") == {"modern"})
+        )
+        if own or (era == "modern" and session.opened and not session.phase):
+            return "modern", modern_revision(wire.version[number] or session.modern_version)
+        return self._in_force(session)
+
+    def _answered(
+        self, number: int, request: Fact | None, session: Session, post: Post | None
+    ) -> tuple[str, str | None]:
+        wire = self.wire
+        if request is not None:
+            if request.method == "initialize" and wire.kind[number] == "response":
+                version = wire.version[number]
+                return "legacy", legacy_revision(version if version is not None else session.offered)
+            return request.era, request.revision
+        if post is not None and post.era == "modern":
+            return post.era, post.revision
+        return self._in_force(session)
+
+    def _in_force(self, session: Session) -> tuple[str, str | None]:
+        """Era and revision of what does not say it itself, from what the connection said before."""
+        if session.phase == "answered":
+            return "legacy", legacy_revision(session.negotiated)
+        if session.phase == "asked":
+            return "legacy", legacy_revision(session.offered)
+        if not session.opened:
+            return "unknown", None
+        if session.phase == "refused":
+            return ("unknown", None) if session.spoke_modern else ("legacy", legacy_revision(session.offered))
+        if session.spoke_modern:
+            return ("unknown", None) if session.first_offer else ("modern", modern_revision(session.modern_version))
+        if session.first_modern and not session.first_offer:
+            return "modern", modern_revision(session.first_modern)
+        if session.first_offer and not session.first_modern:
+            return "legacy", legacy_revision(session.first_offer)
+        return "unknown", None
+
+    def _learn(self, fact: Fact, number: int, session: Session) -> None:
+        """What later messages will be judged by."""
+        kind, method = fact.kind, fact.method
+        if kind == "request":
+            session.open[number] = fact
+            if fact.sender == "server":
+                return
+            if method == "initialize":
+                session.phase = "asked"
+                session.began = True
+                session.offered = self.wire.version[number]
+                session.negotiated = None
+                session.initialize = fact.seq
+                session.initialized = None
+                session.client = fact.params.get("capabilities", ABSENT)
+                session.server = UNKNOWN
+                session.forget()
+            elif fact.era == "modern":
+                session.spoke_modern = True
+                session.modern_version = self.wire.version[number] or session.modern_version
+        elif kind == "notification":
+            if method == "notifications/initialized" and fact.sender != "server" and session.initialized is None:
+                session.initialized = fact.seq
+            elif method == "notifications/cancelled":
+                self._cancelled(fact, session)
+        elif kind == "result":
+            asked = fact.request
+            if (asked is not None and asked.method == "initialize" and not fact.again) or number in self._disputed:
+                session.phase = "answered"
+                version = fact.result.get("protocolVersion")
+                session.negotiated = version if isinstance(version, str) else session.offered
+                session.server = fact.result.get("capabilities", ABSENT)
+                if fact.post is not None:
+                    session.session_id = (fact.post.answer_headers or {}).get("mcp-session-id")
+                session.forget()
+                return
+            if asked is None or asked.era != "modern":
+                return
+            if "resultType" in fact.result or asked.method == "server/discover":
+                session.instance.modern = True
+            if asked.method == "server/discover":
+                supported = fact.result.get("supportedVersions")
+                if isinstance(supported, list):
+                    session.instance.discovered = fact.result.get("capabilities", ABSENT)
+                    session.instance.supported = [name for name in supported if isinstance(name, str)]
+                    session.instance.discovered_at = fact.seq
+        elif kind == "error" and fact.request is not None and not fact.again:
+            if fact.request.method == "initialize":
+                session.phase = "refused"
+            elif fact.request.era == "modern" and fact.code in MODERN_CODES:
+                session.instance.modern = True
+
+    def _cancelled(self, fact: Fact, session: Session) -> None:
+        wanted = fact.params.get("requestId", ABSENT)
+        for open_ in session.open.values():
+            if open_.sender == fact.sender and isinstance(open_.body, dict):
+                ident = open_.body.get("id")
+                if type(ident) is type(wanted) and ident == wanted and open_.cancelled is None:
+                    open_.cancelled = fact.seq
+
+    # judging ----------------------------------------------------------------------------------------
+
+    def _other(
+        self, kind: str, sender: str | None, session: Session, post: Post | None, number: int, text: str = ""
+    ) -> None:
+        """An event that is no message."""
+        if self.given is not None:
+            era, revision = self.given_era, self.given
+        elif post is not None:
+            era, revision = post.era, post.revision
+        else:
+            era, revision = self._in_force(session)
+            if revision is None and kind in ("close", "end") and session.spoke_modern:
+                era, revision = "modern", modern_revision(session.modern_version)
+        event = self.wire.record.events[number]
+        fact = Fact(kind, sender, None, event.seq, None, session, era, revision, post=post, event=event, text=text)
+        self._judge(fact, kind, sender if kind == "text" and sender else "", None)
+
+    def _judge(self, fact: Fact, kind: str, sender: str, method: str | None) -> None:
+        revision = fact.revision
+        if revision is not None:
+            entries = self.plan.checks(revision, sender, kind, method)
+            board = self._board(fact, revision)
+            kept = board.kept
+            for rule, check in entries:
+                said = check(fact)
+                if said is None:
+                    continue
+                if said is KEPT:
+                    kept[rule] += 1
+                else:
+                    self._note(board, rule, said, fact)
+            return
+        for newest, era in ((LATEST_LEGACY, "legacy"), (MODERN[-1], "modern")):
+            if fact.era in (era, "unknown"):
+                fact.revision = newest
+                board = self._board(fact, None)
+                for rule, check in self.plan.checks(newest, sender, kind, method):
+                    said = check(fact)
+                    if said is not None and said != []:
+                        board.unknown[rule] += 1
+        fact.revision = None
+
+    def _board(self, fact: Fact, revision: str | None) -> Board:
+        key = (fact.session.instance.name, revision)
+        board = self.boards.get(key)
+        if board is None:
+            board = self.boards[key] = Board(len(self.plan.rules))
+        return board
+
+    def _note(self, board: Board, rule: int, said: Outcome, fact: Fact) -> None:
+        if isinstance(said, list):
+            for one in said:
+                self._note(board, rule, one, fact)
+        elif isinstance(said, Broken):
+            board.broken.append((rule, said, fact))
+        elif said == KEPT:
+            board.kept[rule] += 1
+        elif said == CANNOT_TELL:
+            board.unknown[rule] += 1
+
+
+def legacy_revision(version: str | None) -> str:
+    """The published legacy revision that a session is judged by: its own, else the newest one before it."""
+    if version in LEGACY:
+        return str(version)
+    if version is None or spec.era(version) == "unknown":
+        return LATEST_LEGACY
+    earlier = [name for name in LEGACY if name <= version]
+    return earlier[-1] if earlier else LEGACY[0]
+
+
+def modern_revision(version: str | None) -> str:
+    """The published modern revision that a request is judged by: its own, else the newest one before it."""
+    earlier = [name for name in MODERN if version is not None and name <= version]
+    return earlier[-1] if earlier else MODERN[0]
+
+
+def _slowly(raw: Any) -> Any:
+    """A body that msgspec refuses: lone surrogates, deep nesting. None where it is no JSON at all."""
+    try:
+        return jsontext.loads(bytes(raw).decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        return None

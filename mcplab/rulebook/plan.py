@@ -1,0 +1,110 @@
+"""Which checks look at which event: triggers of the catalogue turned into a table per revision.
+
+A trigger is ``<who> <kind> [<method> ...]``: who is client, server or any; kind is request, notification, result,
+error, call (request or notification), answer (result or error), invalid, message (any of those) or text (what is no
+JSON-RPC); methods may end in ``*``; none means all. Triggers without a party: ``open``, ``close``, ``end`` (of the
+capture, for every connection), ``http request``, ``http response``, ``http end``, ``sse``. For answers the method is
+the one answered; ``-`` stands for an answer whose request is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import Final
+
+from mcplab.model import SpecError
+from mcplab.rulebook.catalogue import Rule
+from mcplab.rulebook.facts import Fact
+from mcplab.rulebook.outcome import Outcome
+from mcplab.spec import method_names
+
+Check = Callable[[Fact], Outcome]
+Entry = tuple[int, Check]
+
+_KINDS: Final = {
+    "request": ("request",), "notification": ("notification",), "result": ("result",), "error": ("error",),
+    "invalid": ("invalid",), "text": ("text",), "call": ("request", "notification"), "answer": ("result", "error"),
+    "message": ("request", "notification", "result", "error", "invalid"),
+}  # fmt: skip
+_ALONE: Final = {
+    "open": "open", "close": "close", "end": "end", "sse": "sse", "http request": "http-request",
+    "http response": "http-response", "http end": "http-end",
+}  # fmt: skip
+_WHO: Final = {"client": ("client",), "server": ("server",), "any": ("client", "server")}
+NO_METHOD: Final = "-"
+OTHER_METHOD: Final = "*"
+
+
+def function(rule: Rule) -> Check | None:
+    """The check of a rule; None where it has none.
+
+    Raises:
+        SpecError: there is no such function.
+    """
+    if not rule.check:
+        return None
+    module, _, name = rule.check.partition(".")
+    try:
+        found = getattr(import_module(f"mcplab.rulebook.checks.{module}"), name)
+    except (ImportError, AttributeError):
+        raise SpecError(f"rule {rule.id}: there is no check mcplab/rulebook/checks/{module}.py:{name}") from None
+    return found(**rule.args) if rule.args else found
+
+
+class Trigger:
+    """One line of ``on``, taken apart."""
+
+    def __init__(self, text: str) -> None:
+        self.keys: list[tuple[str, str]] = []  # (sender, kind)
+        self.methods: tuple[str, ...] = ()
+        if text in _ALONE:
+            self.keys = [("", _ALONE[text])]
+            return
+        who, _, rest = text.partition(" ")
+        kind, _, names = rest.partition(" ")
+        if who not in _WHO or kind not in _KINDS:
+            raise SpecError(f"trigger {text!r}: write '<client|server|any> <kind> [method ...]' (docs/rules.md)")
+        self.keys = [(sender, one) for sender in _WHO[who] for one in _KINDS[kind]]
+        self.methods = tuple(names.split())
+
+    def takes(self, name: str) -> bool:
+        """Does it look at messages of that method (``-``: none, ``*``: one that no rule and no revision names)?"""
+        if not self.methods:
+            return True
+        if name == OTHER_METHOD:
+            return False
+        return any(name == wanted or (wanted.endswith("*") and fnmatchcase(name, wanted)) for wanted in self.methods)
+
+
+class Plan:
+    """The checks of some rules, found by (sender, kind) and method, for each revision."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules: list[Rule] = []
+        self._checks: list[Check] = []
+        for rule in rules:
+            check = function(rule)
+            if check is not None:
+                self.rules.append(rule)
+                self._checks.append(check)
+        self._triggers = [[Trigger(text) for text in rule.on] for rule in self.rules]
+        self._known = frozenset(method_names()) | {
+            name for triggers in self._triggers for trigger in triggers for name in trigger.methods
+        }
+        self._tables: dict[tuple[str, str, str, str], tuple[Entry, ...]] = {}
+
+    def checks(self, revision: str, sender: str, kind: str, name: str | None) -> tuple[Entry, ...]:
+        """(number of the rule, check) for one event, in the order of the catalogue."""
+        method = NO_METHOD if name is None else name if name in self._known else OTHER_METHOD
+        key = (revision, sender, kind, method)
+        found = self._tables.get(key)
+        if found is None:
+            found = self._tables[key] = tuple(
+                (number, self._checks[number])
+                for number, rule in enumerate(self.rules)
+                if revision in rule.revisions
+                and any((sender, kind) in trigger.keys and trigger.takes(method) for trigger in self._triggers[number])
+            )
+        return found
