@@ -14,9 +14,8 @@ class Pairing:
     """Open requests of a capture. A request is any number that the caller gives it (its row)."""
 
     def __init__(self) -> None:
-        self._open: dict[Hashable, list[int]] = {}
-        self._closed: dict[Hashable, int] = {}
-        self._post: dict[int, Hashable] = {}
+        self._open: dict[Hashable, list[tuple[int, Hashable]]] = {}  # key -> (row, its POST), oldest first
+        self._closed: dict[Hashable, int] = {}  # key -> the row that was answered last
         self._posted: dict[Hashable, list[int]] = {}
 
     def request(self, row: int, key: Hashable, post: Hashable = None, *, own_post: bool = False) -> None:
@@ -26,27 +25,23 @@ class Pairing:
         """
         if own_post and post is not None:
             self._posted.setdefault(post, []).append(row)
-            return
-        self._open.setdefault(key, []).append(row)
-        if post is not None:
-            self._post[row] = post
+        else:
+            self._open.setdefault(key, []).append((row, post))
 
     def answer(self, key: Hashable, post: Hashable = None) -> tuple[int | None, bool]:
         """The request that an answer with this key answers, or None; and whether it was answered before."""
-        waiting = self._posted.get(post) if post is not None else None
-        if waiting:
-            row = waiting[0]
-            self._closed[(post,)] = row
-            waiting.pop(0)
+        if post is not None and (waiting := self._posted.get(post)):
+            row = self._closed[(post,)] = waiting.pop(0)
             return row, False
         rows = self._open.get(key)
         if rows:
             # an id that is in use twice: the request of this very POST first, then the one that waited longest
-            own = next((n for n, row in enumerate(rows) if post is not None and self._post.get(row) == post), 0)
-            row = rows.pop(own)
+            at = 0
+            if post is not None and len(rows) > 1:
+                at = next((n for n, (_, own) in enumerate(rows) if own == post), 0)
+            row = rows.pop(at)[0]
             if not rows:
                 del self._open[key]
-            self._post.pop(row, None)
             self._closed[key] = row
             return row, False
         row = self._closed.get(key)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import UNSET
 
 from mcplab import channels
 from mcplab.channels import Marks
@@ -54,59 +55,98 @@ def channel_table(wire: Wire, name: str, found: dict[str, Link]) -> pd.DataFrame
     refusals and unreadable text that carried none.
     """
     columns: dict[str, list[Any]] = {}
-    for instance in dict.fromkeys(link.instance for link in found.values()):
-        mine = [link for link in found.values() if link.instance == instance]
-        conns = {link.name for link in mine}
-        seen = {place for n, place in enumerate(wire.channel_of) if place is not None and wire.conns[n] in conns}
-        due = set(HTTP_ROWS) if wire.transport == "http" else ({channels.STDIO} if wire.transport == "stdio" else set())
-        for channel in (place for place in CHANNELS if place in seen | due):
-            state, why = _state(wire, mine, conns, channel, observed=channel in seen)
+    facts = _gather(wire, found)
+    links: dict[str, list[Link]] = {}
+    for link in found.values():
+        links.setdefault(link.instance, []).append(link)
+    exchanges: dict[tuple[str, str], list[Exchange]] = {}
+    for exchange in wire.exchanges:
+        exchanges.setdefault((found[exchange.conn].instance, exchange.channel), []).append(exchange)
+    told = _discovered(wire)
+    due = set(HTTP_ROWS) if wire.transport == "http" else ({channels.STDIO} if wire.transport == "stdio" else set())
+    for instance, mine in links.items():
+        for channel in CHANNELS:
+            fact = facts.get((instance, channel))
+            if fact is None and channel not in due:
+                continue
+            seen = exchanges.get((instance, channel), [])
+            state, why = _state(wire, mine, channel, seen, told, observed=fact is not None)
             row = {
                 "trace": name, "instance": instance, "channel": channel, "state": state, "why": why,
-                **_counts(wire, conns, channel),
+                **(fact or _Fact()).columns(),
             }  # fmt: skip
             for key, value in row.items():
                 columns.setdefault(key, []).append(value)
     return build("channels", columns) if columns else empty("channels")
 
 
-def _counts(wire: Wire, conns: set[str], channel: str) -> dict[str, Any]:
-    counts: dict[str, int] = dict.fromkeys(("request", "response", "notification", "ping", "error", "failures"), 0)
-    error: str | None = None
-    status: int | None = None
-    carried = {row.event for row in wire.rows}
+class _Fact:
+    """What one channel of one instance carried."""
+
+    __slots__ = ("counts", "error", "status")
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = dict.fromkeys(
+            ("request", "response", "notification", "ping", "error", "failures"), 0
+        )
+        self.error: str | None = None
+        self.status: int | None = None
+
+    def columns(self) -> dict[str, Any]:
+        return {**self.counts, "last_error": self.error, "last_status": self.status}
+
+
+def _gather(wire: Wire, found: dict[str, Link]) -> dict[tuple[str, str], _Fact]:
+    """(instance, channel) -> what it carried, in one walk over the events."""
+    facts: dict[tuple[str, str], _Fact] = {}
+    carried: dict[int, list[int]] = {}
     for n, row in enumerate(wire.rows):
-        if wire.channel_of[row.event] == channel and wire.conns[row.event] in conns:
-            activity = wire.activity[n]
-            counts["error" if activity == "disabled" else activity] += 1
-    last = {row.event: n for n, row in enumerate(wire.rows)}
+        carried.setdefault(row.event, []).append(n)
     for number, event in enumerate(wire.record.events):
-        if wire.channel_of[number] != channel or wire.conns[number] not in conns:
+        channel = wire.channel_of[number]
+        if channel is None:
             continue
+        key = (found[wire.conns[number]].instance, channel)
+        fact = facts.get(key)
+        if fact is None:
+            fact = facts[key] = _Fact()
         http = event.http
-        if event.dir != "c2s" and hasattr(http, "status") and isinstance(http.status, int):  # type: ignore[union-attr]
-            status = http.status  # type: ignore[union-attr]
-        if number in carried:
-            n = last[number]
+        if event.dir != "c2s" and http is not UNSET and isinstance(http.status, int):
+            fact.status = http.status
+        if number not in carried:
+            if wire.activity_of[number] in ("error", "disabled"):
+                fact.counts["failures"] += 1
+                unread = event.kind == "unparsed"
+                fact.error = "no JSON-RPC: " + event_text(event)[:80] if unread else f"HTTP {fact.status}"
+            continue
+        for n in carried[number]:
+            activity = wire.activity[n]
+            fact.counts["error" if activity == "disabled" else activity] += 1
             if wire.kind[n] == "error":
-                text = wire.rows[n].body.error
-                message, _ = get(bytes(text).decode("utf-8", "replace"), "message")  # type: ignore[arg-type]
-                code, _ = get(bytes(text).decode("utf-8", "replace"), "code")  # type: ignore[arg-type]
-                error = " ".join(part for part in (code, message) if part)
-            elif wire.activity[n] == "error":
-                error = f"HTTP {status}" if channels.refused(status) else "no JSON-RPC message"
-        elif wire.activity_of[number] in ("error", "disabled"):
-            counts["failures"] += 1
-            error = f"HTTP {status}" if event.kind != "unparsed" else "no JSON-RPC: " + event_text(event)[:80]
-    return {**counts, "last_error": error, "last_status": status}
+                text = bytes(wire.rows[n].body.error).decode("utf-8", "replace")  # type: ignore[arg-type]
+                code, message = get(text, "code")[0], get(text, "message")[0]
+                fact.error = " ".join(part for part in (code, message) if part)
+            elif activity == "error":
+                refused = channels.refused(fact.status)
+                fact.error = f"HTTP {fact.status}" if refused else "no JSON-RPC message"
+    return facts
 
 
-def _state(wire: Wire, mine: list[Link], conns: set[str], channel: str, *, observed: bool) -> tuple[str, str | None]:
+def _state(
+    wire: Wire,
+    mine: list[Link],
+    channel: str,
+    exchanges: list[Exchange],
+    told: dict[str, tuple[int, str | None]],
+    *,
+    observed: bool,
+) -> tuple[str, str | None]:
     eras = {era for link in mine for era, _ in link.agreed}
     if channel == channels.LISTEN and not observed:
         if eras == {"legacy"}:
             return "unavailable", "legacy protocol"
-        why = _listens_to_nothing(wire, conns) if eras == {"modern"} else None
+        latest = max((told[link.name] for link in mine if link.name in told), default=(-1, None))[1]
+        why = _listens_to_nothing(latest) if eras == {"modern"} else None
         return ("disabled", why) if why else ("not observed", None)
     if channel == channels.GET and not observed and eras == {"modern"}:
         return "unavailable", "modern protocol has no GET stream"
@@ -115,7 +155,6 @@ def _state(wire: Wire, mine: list[Link], conns: set[str], channel: str, *, obser
     if channel in (channels.STDIO, channels.UNKNOWN):
         ends = [link.closed for link in mine]
         return ("closed", None) if ends and all(ends) else ("open", None)
-    exchanges = [x for x in wire.exchanges if x.channel == channel and x.conn in conns]
     last = exchanges[-1] if exchanges else None
     if last is None:
         return "open", None
@@ -136,30 +175,26 @@ def ended(wire: Wire, exchange: Exchange) -> bool | None:
         return True
     if exchange.method == "POST" and not exchange.listens:
         # a POST's stream ends with the answer to what was posted (2025-11-25 basic/transports)
-        asked = [
-            n
-            for n, row in enumerate(wire.rows)
-            if wire.exchange_of[row.event] is exchange and wire.kind[n] == "request"
-        ]
+        asked = [n for n in exchange.rows if wire.kind[n] == "request"]
         if asked and all(n in wire.answer for n in asked):
             return True
     return None
 
 
-def _listens_to_nothing(wire: Wire, conns: set[str]) -> str | None:
+def _discovered(wire: Wire) -> dict[str, tuple[int, str | None]]:
+    """Connection -> (row, capabilities as text) of the latest discover result that it got."""
+    return {
+        wire.conns[wire.rows[n].event]: (n, capabilities_text(wire.rows[n], "discover_result")[0])
+        for n, kind in enumerate(wire.kind)
+        if kind == "response" and wire.method[n] == "server/discover"
+    }
+
+
+def _listens_to_nothing(told: str | None) -> str | None:
     """Why nobody would listen: the server's discover result offers neither list changes nor subscriptions."""
-    told = None
-    for n, kind in enumerate(wire.kind):
-        if kind == "response" and wire.method[n] == "server/discover" and wire.conns[wire.rows[n].event] in conns:
-            told = capabilities_text(wire.rows[n], "discover_result")[0]
     if told is None:
         return None
-    offered = [
-        ("tools", "listChanged"),
-        ("prompts", "listChanged"),
-        ("resources", "listChanged"),
-        ("resources", "subscribe"),
-    ]
-    if any(get(told, *path)[0] == "true" for path in offered):
+    offered = ("tools.listChanged", "prompts.listChanged", "resources.listChanged", "resources.subscribe")
+    if any(get(told, *path.split("."))[0] == "true" for path in offered):
         return None
     return "the server advertises neither list changes nor subscriptions"

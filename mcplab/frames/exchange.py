@@ -16,7 +16,7 @@ class Exchange:
 
     __slots__ = (
         "answered", "channel", "client_messages", "conn", "ended", "endpoint", "first", "initializes", "key", "last",
-        "listens", "method", "modern", "path", "peer", "request_headers", "response", "response_headers",
+        "listens", "method", "modern", "path", "peer", "request_headers", "response", "response_headers", "rows",
         "server_messages", "status",
     )  # fmt: skip
 
@@ -33,6 +33,7 @@ class Exchange:
         self.response_headers: dict[str, str] = {}
         self.client_messages = 0
         self.server_messages = 0
+        self.rows: list[int] = []  # its messages
         self.answered = False
         self.ended: bool | None = None
         self.initializes = False

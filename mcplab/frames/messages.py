@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from mcplab import envelope
 from mcplab.envelope import Failure, Params
-from mcplab.frames.table import build, texts, times
+from mcplab.frames.table import build, constant, texts, times
 from mcplab.frames.wire import Wire
 from mcplab.model import NO_TIME
 
@@ -39,7 +39,7 @@ def messages(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) ->
     return build(
         "messages",
         {
-            "trace": [name] * len(rows),
+            "trace": constant(name, len(rows)),
             "instance": [instance[conn] for conn in conns],
             "conn": conns,
             "peer": [wire.peers[n] for n in at],

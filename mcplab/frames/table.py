@@ -41,11 +41,19 @@ def _texts(values: Sequence[Any]) -> pa.Array:
 
 def integers(values: Sequence[int | None]) -> pd.api.extensions.ExtensionArray:
     """An ``Int64`` column; None, and what does not fit 64 bits, is missing."""
-    missing = np.fromiter((v is None or not -(2**63) <= v < 2**63 for v in values), bool, len(values))
-    if not missing.any():
-        return pd.arrays.IntegerArray(np.fromiter(values, np.int64, len(values)), missing)
-    filled = np.fromiter((0 if gone else v for v, gone in zip(values, missing, strict=True)), np.int64, len(values))
-    return pd.arrays.IntegerArray(filled, missing)
+    try:
+        array = pa.array(values, type=pa.int64())
+    except (OverflowError, pa.ArrowInvalid):
+        fits = [v if v is not None and -(2**63) <= v < 2**63 else None for v in values]
+        array = pa.array(fits, type=pa.int64())
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    filled = array.fill_null(0).to_numpy(zero_copy_only=False)
+    return pd.arrays.IntegerArray(np.array(filled, dtype="int64"), np.array(missing, dtype=bool))
+
+
+def constant(value: str, count: int) -> pd.api.extensions.ExtensionArray:
+    """A ``str`` column of one word."""
+    return pd.array(pa.repeat(pa.scalar(printable(value), pa.large_string()), count), dtype="str")  # type: ignore
 
 
 def times(micros: Sequence[int] | np.ndarray) -> pd.DatetimeIndex:

@@ -17,10 +17,12 @@ from mcplab.model import TRANSPORTS, Event, Record
 from mcplab.pairing import Pairing
 
 SENDER = {"c2s": "client", "s2c": "server"}
-OTHER = {"client": "server", "server": "client"}
+OTHER: dict[str | None, str] = {"client": "server", "server": "client"}
 
 TELLING_PARAMS = (b"_meta", b"requestId", b"inputResponses", b"requestState", b"\\u")
 TELLING_RESULTS = (b"resultType", b"serverInfo", b"\\u")
+
+BATCH_OR_SPACE = b"[ \t\r\n"
 
 KEEPALIVES = ("ping", "keepalive", "keep-alive", "heartbeat")
 """SSE event names that servers use for keep-alives without a message."""
@@ -38,12 +40,16 @@ class State:
 
 
 class Row(Struct, gc=False):
-    """One message: where it stands and what it is. ``event`` is its position in the record's events."""
+    """One message: the position of its event in the record, its part of a batch, its text."""
 
     event: int
     part: int | None
-    raw: Any
-    body: Envelope
+    raw: Raw
+
+    @property
+    def body(self) -> Envelope:
+        """The message's members, decoded when asked for."""
+        return envelope.decode(self.raw, Envelope)
 
 
 class Wire:
@@ -88,13 +94,11 @@ class Wire:
 
     def _gather(self) -> None:
         found: dict[tuple[str, str], Exchange] = {}
-        rows, kinds = self.rows, self.kind
-        decode = envelope.decode
-        transport = self.transport
+        rows, peers, exchange_of = self.rows, self.peers, self.exchange_of
         seen_http = False
         for number, event in enumerate(self.record.events):
             peer = event.conn if event.conn is not UNSET else "unknown"
-            self.peers.append(peer)
+            peers.append(peer)
             exchange = None
             http = event.http
             if http is not UNSET:
@@ -105,34 +109,35 @@ class Wire:
                         exchange = found[peer, http.exchange] = Exchange(peer, http.exchange, number)
                         self.exchanges.append(exchange)
                     exchange.see(number, event, http)
-            self.exchange_of.append(exchange)
+            exchange_of.append(exchange)
             raw = event.msg
             if raw is UNSET:
                 continue
-            if bytes(memoryview(raw)[:16]).lstrip()[:1] == b"[":
-                parts = jsontext.elements(event.text)
-                texts: list[tuple[int | None, Any]] = [
-                    (n, Raw(part.encode("utf-8", "surrogateescape"))) for n, part in enumerate(parts)
-                ]
-                if not texts:
-                    texts = [(None, raw)]
+            before = len(rows)
+            if memoryview(raw)[0] in BATCH_OR_SPACE and (parts := jsontext.elements(event.text)):
+                for part, text in enumerate(parts):
+                    rows.append(Row(number, part, Raw(text.encode("utf-8", "surrogateescape"))))
             else:
-                texts = [(None, raw)]
-            for part, text in texts:
-                body = decode(text, Envelope)
-                rows.append(Row(number, part, text, body))
-                kind = body.kind
-                kinds.append(kind)
-                if exchange is not None:
-                    if event.dir == "s2c":
-                        exchange.server_messages += 1
-                    else:
-                        exchange.client_messages += 1
-                        if kind == "request" and exchange.client_messages == 1:
-                            exchange.initializes = body.method == "initialize"
-                            exchange.listens = body.method == "subscriptions/listen"
-        if transport is None and seen_http:
+                rows.append(Row(number, None, raw))
+            if exchange is not None:
+                self._carry(exchange, event, range(before, len(rows)))
+        if self.transport is None and seen_http:
             self.transport = "http"
+
+    def _carry(self, exchange: Exchange, event: Event, numbers: range) -> None:
+        """Note messages on their exchange; the first one a client posts says what the exchange is for."""
+        exchange.rows.extend(numbers)
+        if event.dir == "s2c":
+            exchange.server_messages += len(numbers)
+            return
+        if exchange.client_messages == 0:
+            raw = bytes(self.rows[numbers[0]].raw)
+            if b"initialize" in raw or b"subscriptions" in raw or b"\\u" in raw:
+                body = envelope.decode(raw, Envelope)
+                if body.kind == "request":
+                    exchange.initializes = body.method == "initialize"
+                    exchange.listens = body.method == "subscriptions/listen"
+        exchange.client_messages += len(numbers)
 
     def _place(self) -> None:
         assign(self.exchanges)
@@ -143,31 +148,33 @@ class Wire:
         for exchange in self.exchanges:
             homes.setdefault(exchange.peer, []).append(exchange)
         stdio = self.transport == "stdio"
+        conns, channel_of, activity_of = self.conns, self.channel_of, self.activity_of
         for number, event in enumerate(self.record.events):
             exchange = self.exchange_of[number]
             http = event.http
-            status = http.status if http is not UNSET and http.status is not UNSET else None
             method = None
             if exchange is not None:
-                self.conns.append(exchange.conn)
+                conns.append(exchange.conn)
                 channel: str | None = exchange.channel
                 method = exchange.method
             else:
-                self.conns.append(_home(homes.get(self.peers[number]), number) or self.peers[number])
+                peer = self.peers[number]
+                conns.append(peer if not homes else _home(homes.get(peer), number) or peer)
                 channel = channels.STDIO if stdio else None
                 if channel is None and http is not UNSET and http.method is not UNSET:
                     method = http.method
                     channel = channels.http_channel(method, None, answered=False)
                 elif channel is None and (event.msg is not UNSET or event.kind in ("unparsed", "http", "sse")):
                     channel = channels.UNKNOWN
-            self.channel_of.append(channel)
+            channel_of.append(channel)
             if event.msg is not UNSET:
-                self.activity_of.append("none")
+                activity_of.append("none")
                 continue
             # a keep-alive is a comment, or an event of the server's that carries nothing (2025-11-25 basic/transports)
             sse = event.sse
             keepalive = sse is not UNSET and (isinstance(sse.comment, str) or sse.event in KEEPALIVES)
-            self.activity_of.append(
+            status = http.status if http is not UNSET and http.status is not UNSET else None
+            activity_of.append(
                 channels.event_activity(event.kind, status=status, http_method=method, keepalive=keepalive)
             )
 
@@ -177,34 +184,24 @@ class Wire:
         pairing = Pairing()
         states: dict[str, State] = {}
         pending: dict[str, list[int]] = {}  # connection -> initialize rows without an answer
-        events = self.record.events
+        events, conns, exchange_of = self.record.events, self.conns, self.exchange_of
+        decode = envelope.decode
         for number, row in enumerate(self.rows):
             event = events[row.event]
-            body = row.body
-            kind = self.kind[number]
-            conn = self.conns[row.event]
-            exchange = self.exchange_of[row.event]
+            body = decode(row.raw, Envelope)
+            kind = body.kind
+            conn = conns[row.event]
+            exchange = exchange_of[row.event]
             sender = SENDER.get(event.dir) if event.dir is not UNSET else None
             state = states.get(conn)
             if state is None:
                 state = states[conn] = State()
-            ident = envelope.text(body.id)
+            ident = None if body.id is UNSET else str(body.id, "utf-8", "replace")
             method = None if body.method is UNSET else body.method
             replies: int | None = None
-            if kind in ("request", "notification"):
-                era, version = self._asked(number, body, method or "", sender, state, exchange)
-                if kind == "request":
-                    if era == "modern" and exchange is not None and sender != "server":
-                        exchange.modern = True
-                    # a party that nobody could tell still pairs with an answer nobody could tell
-                    own = era == "modern" and exchange is not None and sender == "client"
-                    pairing.request(number, (conn, sender, ident), exchange, own_post=own)
-                    if method == "initialize" and sender != "server":
-                        pending.setdefault(conn, []).append(number)
-            elif kind in ("response", "error"):
-                asker = OTHER.get(sender or "")
+            if kind == "response" or kind == "error":
                 post = exchange if sender == "server" else None
-                replies, again = pairing.answer((conn, asker, ident), post)
+                replies, again = pairing.answer((conn, OTHER.get(sender), ident), post)
                 if replies is not None:
                     method = self.method[replies]
                     if not again:
@@ -214,10 +211,24 @@ class Wire:
                 era, version = self._answered(number, body, kind, replies, state, exchange)
                 if replies is None and kind == "response" and sender == "server" and pending.get(conn):
                     self._dispute(number, pending[conn], state)
-            else:
+            elif kind == "invalid":
                 era, version = _in_force(state)
+            else:
+                era, version = self._asked(number, body, method or "", sender, state, exchange)
+                if method is not None and not method.isascii():
+                    method = jsontext.printable(method)
+                if kind == "request":
+                    # a party that nobody could tell still pairs with an answer nobody could tell
+                    own = False
+                    if era == "modern" and exchange is not None and sender != "server":
+                        exchange.modern = True
+                        own = sender == "client"
+                    pairing.request(number, (conn, sender, ident), exchange, own_post=own)
+                    if method == "initialize" and sender != "server":
+                        pending.setdefault(conn, []).append(number)
+            self.kind.append(kind)
             self.sender.append(sender)
-            self.method.append(jsontext.printable(method) if method is not None else None)
+            self.method.append(method)
             self.id.append(ident)
             self.era.append(era)
             self.version.append(version)
@@ -327,7 +338,10 @@ def _in_force(state: State) -> tuple[str, str | None]:
 def _telling(raw: Any, keys: tuple[bytes, ...]) -> bool:
     """May this text hold one of these keys? An escape may hide one."""
     text = bytes(raw)
-    return any(key in text for key in keys)
+    for key in keys:  # noqa: SIM110 (any() would make a generator for each message)
+        if key in text:
+            return True
+    return False
 
 
 def event_text(event: Event) -> str:
