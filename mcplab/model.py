@@ -228,7 +228,8 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "client_info": "str", "client_version": "str", "server": "str", "server_version": "str", "session": "str",
         "health": "str", "instructions": "str", "calls": "str", "complete": "boolean", "first": "time",
         "last": "time", "messages": "int64", "peers": "str", "config": "str", "first_seq": "int64",
-        "last_seq": "int64",
+        "last_seq": "int64", "ping_interval": "float", "ping_missed": "Int64", "ping_limit": "Int64",
+        "ping_answered": "time",
     },
     "declarations": {
         **_WHERE, "party": "str", "client": "str", "client_version": "str", "client_info": "str", "config": "str",

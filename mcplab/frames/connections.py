@@ -9,7 +9,7 @@ import pandas as pd
 
 from mcplab.frames.links import Link, said
 from mcplab.frames.table import build, empty
-from mcplab.frames.verdicts import calls, discovery, health
+from mcplab.frames.verdicts import calls, discovery, pulse
 from mcplab.frames.wire import Wire
 from mcplab.model import NO_TIME
 
@@ -30,6 +30,7 @@ def connections(wire: Wire, name: str, found: dict[str, Link], ts: np.ndarray) -
         how, detail, called = shared.get(link.instance, ("none", None, ""))
         client = said(link.client, "name")
         first, last = seen[link.name]
+        beat = pulse(wire, link, by_conn.get(link.name, []), ts, ping)
         row = {
             "trace": name, "instance": link.instance, "conn": link.name, "transport": wire.transport,
             "era": link.era, "mode": link.mode, "label": link.label,
@@ -42,7 +43,8 @@ def connections(wire: Wire, name: str, found: dict[str, Link], ts: np.ndarray) -
             "server": link.server or said(_server(wire), "name"),
             "server_version": link.server_version or said(_server(wire), "version"),
             "session": link.session,
-            "health": health(wire, link, by_conn.get(link.name, []), ts, ping),
+            "health": beat.health, "ping_interval": beat.interval, "ping_missed": beat.missed,
+            "ping_limit": beat.limit, "ping_answered": beat.answered,
             "instructions": link.instructions, "calls": called, "complete": link.complete,
             "first": first, "last": last, "messages": link.messages, "peers": ", ".join(link.peers),
             "config": link.config, "first_seq": wire.record.events[link.first].seq,

@@ -84,7 +84,7 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
     found: dict[str, Link] = {}
     record = wire.record
     header = record.header
-    mode = header.get("mode")
+    mode = _mode(header)
     for number, event in enumerate(record.events):
         conn = wire.conns[number]
         link = found.get(conn)
@@ -93,8 +93,7 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
             link.client = header.get("client") if isinstance(header.get("client"), Mapping) else None
             label = header.get("label")
             link.config = jsontext.printable(label) if isinstance(label, str) and label else record.name
-            if mode in ("auto", "forced"):
-                link.mode = mode
+            link.mode = mode
         link.last = number
         peer = wire.peers[number]
         if peer not in link.peers:
@@ -122,6 +121,19 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
             link.session = "local"
     _instances(found, name)
     return found
+
+
+def _mode(header: Mapping[str, Any]) -> str:
+    """How the client was told to negotiate: the header's ``mode``, else fast-agent's own setting where it is quoted
+    (``protocol_mode``: auto, modern or legacy)."""
+    mode = header.get("mode")
+    if mode in ("auto", "forced"):
+        return str(mode)
+    config = header.get("config")
+    setting = config.get("protocol_mode") if isinstance(config, Mapping) else None
+    if setting == "auto":
+        return "auto"
+    return "forced" if setting in ("modern", "legacy") else "unknown"
 
 
 def _take(wire: Wire, number: int, link: Link) -> None:

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -95,46 +95,57 @@ def refusal(wire: Wire, request: int) -> str:
     return f"{words} ({http})" if http else words
 
 
-def health(wire: Wire, link: Link, rows: Sequence[int], ts: Any, ping: Any) -> str | None:
+class Pulse(NamedTuple):
+    """How a legacy connection stood by the client's pings.
+
+    ``health``: ``pending``, ``ok``, ``missed``, ``failed``, ``stale``, ``error``, ``offline``. ``interval``: seconds
+    between pings, the header's or the median gap. ``missed``: pings in a row without an answer, up to the last.
+    ``limit``: how many make ``failed``. ``answered``: when the last answer to a ping came, in microseconds since 1970.
+    """
+
+    health: str | None
+    interval: float | None = None
+    missed: int | None = None
+    limit: int | None = None
+    answered: int | None = None
+
+
+def pulse(wire: Wire, link: Link, rows: Sequence[int], ts: Any, ping: Any) -> Pulse:
     """The state of a legacy connection by the client's pings, judged at its last event before the close.
 
-    ``pending``, ``ok``, ``missed``, ``failed``, ``stale``, ``error``, ``offline``; None without pings.
+    ``ping``: the header's member. All None without pings.
     """
     pings = [n for n in rows if wire.kind[n] == "request" and wire.method[n] == "ping" and wire.sender[n] == "client"]
     if not pings or "modern" in (link.era,):
-        return None
-    if _dropped(wire, link):
-        return "offline"
-    if _last_refused(wire, link):
-        return "error"
+        return Pulse(None)
     at = [ts[wire.rows[n].event] for n in pings]
-    clocked = [t for t in at if t != NO_TIME]
     closes = set(link.closed)
     before = [
         ts[n] for n in range(link.first, link.last + 1)
         if n not in closes and wire.conns[n] == link.name and ts[n] != NO_TIME
     ]  # fmt: skip
     now = before[-1] if before else NO_TIME
-    interval = _interval(ping, clocked)
-    misses = 0
-    for n in reversed(pings):
-        if n in wire.answer:
-            break
-        misses += 1
-    if misses:
-        sent = at[-1]
-        waits = interval is None or now == NO_TIME or sent == NO_TIME or (now - sent) / 1e6 < interval
-        if waits:
-            # the last ping may still be answered: it is no miss yet
-            misses -= 1
-        if misses == 0:
-            return "pending"
-        limit = ping.get("max_missed", 3) if isinstance(ping, Mapping) else 3
-        limit = limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else 3
-        return "failed" if misses >= limit else "missed"
-    if interval is not None and now != NO_TIME and at[-1] != NO_TIME and (now - at[-1]) / 1e6 > 3 * interval:
-        return "stale"
-    return "ok"
+    interval = _interval(ping, [t for t in at if t != NO_TIME])
+    limit = ping.get("max_missed", 3) if isinstance(ping, Mapping) else 3
+    limit = limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else 3
+    misses = next((n for n, asked in enumerate(reversed(pings)) if asked in wire.answer), len(pings))
+    silent = misses > 0
+    # the last ping may still be answered: it is no miss yet
+    waits = interval is None or now == NO_TIME or at[-1] == NO_TIME or (now - at[-1]) / 1e6 < interval
+    misses -= silent and waits
+    answers = [ts[wire.rows[wire.answer[n]].event] for n in pings if n in wire.answer]
+    known = [int(t) for t in answers if t != NO_TIME]
+    if _dropped(wire, link):
+        health = "offline"
+    elif _last_refused(wire, link):
+        health = "error"
+    elif silent:
+        health = "pending" if misses == 0 else "failed" if misses >= limit else "missed"
+    elif interval is not None and now != NO_TIME and at[-1] != NO_TIME and (now - at[-1]) / 1e6 > 3 * interval:
+        health = "stale"
+    else:
+        health = "ok"
+    return Pulse(health, interval, misses, limit, known[-1] if known else None)
 
 
 def _interval(ping: Any, clocked: list[int]) -> float | None:
@@ -164,7 +175,7 @@ def _dropped(wire: Wire, link: Link) -> bool:
 
 
 def _last_refused(wire: Wire, link: Link) -> bool:
+    """Was its last exchange refused? A GET or DELETE that the server does not offer (405) is no sign of ill health."""
     mine = [exchange for exchange in wire.exchanges if exchange.conn == link.name and exchange.status is not None]
-    return (
-        bool(mine) and channels.refused(mine[-1].status) and not (mine[-1].status == 405 and mine[-1].method == "GET")
-    )
+    asked = [x for x in mine if not (x.status == 405 and x.method in ("GET", "DELETE"))]
+    return bool(asked) and channels.refused(asked[-1].status)
