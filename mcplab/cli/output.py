@@ -1,0 +1,164 @@
+"""What the commands print: tables as text, csv, json or md, and notes on stderr; names from a trace do no harm."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mcplab.told import safe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NARROWEST: Final = 8
+_PLAIN_WIDTH: Final = 120
+
+
+class Format(StrEnum):
+    """How a table is printed."""
+
+    text = "text"
+    csv = "csv"
+    json = "json"
+    md = "md"
+
+
+def note(text: str) -> None:
+    """One line on stderr."""
+    print(safe(text), file=sys.stderr)
+
+
+def say(text: str) -> None:
+    """Text on stdout; what the terminal cannot show is replaced."""
+    try:
+        sys.stdout.write(text)
+    except UnicodeEncodeError:
+        coding = sys.stdout.encoding or "ascii"
+        sys.stdout.write(text.encode(coding, "backslashreplace").decode(coding))
+
+
+def width() -> int:
+    """Columns of the terminal; of a pipe or file, enough for a page."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PLAIN_WIDTH
+
+
+# Tables --------------------------------------------------------------------------------------------
+
+
+def show(frame: pd.DataFrame, kind: Format, *, columns: Sequence[str] | None = None) -> None:
+    """Print a table. ``columns``: those that text and md show; csv and json have all of them."""
+    flat = flattened(frame)
+    shown = flat[list(columns)] if columns is not None else flat
+    if kind is Format.json:
+        say(records(flat))
+    elif kind is Format.text:
+        say(aligned([str(name) for name in shown.columns], cells(shown)))
+    else:
+        say(_exported(flat if kind is Format.csv else shown, kind.value))
+
+
+def flattened(frame: pd.DataFrame) -> pd.DataFrame:
+    """A copy with the index as columns and one level of column names."""
+    flat = frame.copy()
+    flat.attrs = {}
+    flat.columns = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in frame.columns]
+    return flat.reset_index() if any(name is not None for name in frame.index.names) else flat
+
+
+def cells(frame: pd.DataFrame) -> list[list[str]]:
+    """Every cell as text; missing is empty."""
+    return [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+
+
+def _cell(value: Any) -> str:
+    import pandas as pd
+
+    if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%dT%H:%M:%S.%fZ}"
+    return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else safe(value)
+
+
+def records(frame: pd.DataFrame) -> str:
+    """JSON: a list of objects, missing as null, time as ISO 8601; plain ASCII."""
+    text = frame.to_json(orient="records", date_format="iso", date_unit="us", force_ascii=True, double_precision=15)
+    return re.sub(r"[\x7f]", r"\\u007f", text) + "\n"
+
+
+def _exported(frame: pd.DataFrame, kind: str) -> str:
+    """As ``export`` writes it, with control characters shown as escapes; line ends stay."""
+    import tempfile
+
+    from mcplab.exports import export
+
+    with tempfile.TemporaryDirectory() as folder:
+        text = export(frame, Path(folder) / f"table.{kind}")[0].read_text(encoding="utf-8")
+    return "".join(safe(line) + "\n" for line in text.split("\n")[:-1])
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns side by side. On a terminal the widest are cut (``…``) until a row fits."""
+    wide = [max(map(columns_of, column)) for column in zip(header, *rows, strict=True)]
+    if sys.stdout.isatty():
+        while sum(wide) + 2 * (len(wide) - 1) > width() and max(wide) > _NARROWEST:
+            wide[wide.index(max(wide))] -= 1
+    lines = ("  ".join(fit(cell, w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in (header, *rows))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def fit(text: str, wanted: int) -> str:
+    """The text at exactly this width: padded, or cut with an ellipsis."""
+    if columns_of(text) > wanted:
+        while columns_of(text) > wanted - 1:
+            text = text[:-1]
+        text += "…"
+    return text + " " * (wanted - columns_of(text))
+
+
+def matrix(frame: pd.DataFrame) -> str:
+    """A comparison as text: symbols with their legend; turned, paths lettered above, where it would be too wide."""
+    from mcplab.look import STATES, legend, symbol
+
+    whos = [safe(" ".join(who) if isinstance(who, tuple) else who) for who in frame.columns]
+    paths = [safe(path) for path in frame.index]
+    found = set(frame.to_numpy().ravel().tolist())
+    words = [f"{symbol(word)} {word}" for word in STATES if word in found]
+    body = [[path, *(f"{symbol(v)} {v}" for v in row)] for path, row in zip(paths, frame.to_numpy(), strict=True)]
+    across = max(map(columns_of, paths), default=4) + sum(2 + max(len(who), 9) for who in whos)
+    if across <= width():
+        return aligned(["path", *whos], body)
+    letters = [_letter(n) for n in range(len(paths))]
+    key = "".join(f"{letter:>3}  {path}\n" for letter, path in zip(letters, paths, strict=True))
+    turned = [[who, *map(symbol, frame.iloc[:, at])] for at, who in enumerate(whos)]
+    shown = legend({word: STATES[word] for word in STATES if word in found}) if words else ""
+    return f"{key}\n{aligned(['', *letters], turned)}\n{shown}\n"
+
+
+def _letter(n: int) -> str:
+    """a … z, aa, ab …"""
+    text = ""
+    n += 1
+    while n:
+        n, rest = divmod(n - 1, 26)
+        text = chr(97 + rest) + text
+    return text
+
+
+def wrote(files: Iterable[Path]) -> None:
+    """Say on stderr which files were written."""
+    note(f"wrote {', '.join(map(str, files))}")

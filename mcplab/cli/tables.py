@@ -1,0 +1,245 @@
+"""Commands that print a table: read, compare, diff, reach, timeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mcplab.cli.options import Clients, Output, Party, Shown, Sources, capture, captures, left_out
+from mcplab.cli.output import Format, matrix, safe, say, show, wrote
+from mcplab.model import TraceError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLES: Final = ("connections", "messages", "exchanges", "declarations", "channels", "http", "events", "unparsed")
+BRIEF: Final[dict[str, tuple[str, ...]]] = {
+    "connections": ("trace", "conn", "client", "client_version", "transport", "label", "discovery", "calls"),
+    "messages": ("trace", "seq", "ts", "sender", "kind", "method", "id", "channel", "status", "latency"),
+    "exchanges": ("trace", "seq", "sender", "method", "id", "outcome", "waited", "error_code", "channel"),
+    "declarations": ("trace", "seq", "party", "place", "revision", "path", "state", "value"),
+    "channels": ("trace", "channel", "state", "why", "request", "response", "notification", "ping", "error"),
+    "http": ("trace", "conn", "http_exchange", "method", "path", "status", "content_type", "channel"),
+    "events": ("trace", "seq", "ts", "kind", "sender", "channel", "activity", "size"),
+    "unparsed": ("trace", "where", "file", "line", "reason", "text"),
+}
+"""Columns of the short form, for text and md."""
+
+
+def register(app: typer.Typer) -> None:
+    for command in (read, compare, diff, reach, timeline):
+        app.command()(command)
+
+
+def read(
+    traces: Sources = None,
+    table: Annotated[
+        str, typer.Option("--table", "-t", metavar="NAME", help=f"One of {', '.join(TABLES)}.")
+    ] = "connections",
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", metavar="A,B", help="Columns to show, or 'all' (docs/columns.md lists them)."),
+    ] = None,
+    client: Clients = None,
+    kind: Shown = Format.text,
+    output: Output = None,
+) -> int:
+    """What is in these traces: a row a connection, or another table.
+
+    Text and md show the most useful columns; csv, json and files have all of them.
+    """
+    if table not in TABLES:
+        raise typer.BadParameter(f"no table {table!r}; there are {', '.join(TABLES)}")
+    found = captures(traces, client)
+    frame = getattr(found, table)
+    chosen = _columns(columns, frame, table)
+    if output is not None:
+        return _write(frame if columns is None else frame[chosen], output)
+    show(frame if columns is None else frame[chosen], kind, columns=chosen)
+    return left_out(traces, found)
+
+
+def _columns(given: str | None, frame: pd.DataFrame, table: str) -> list[str]:
+    if given is None:
+        return list(BRIEF[table])
+    if given == "all":
+        return list(frame.columns)
+    wanted = [name.strip() for name in given.split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in frame.columns]
+    if unknown or not wanted:
+        raise typer.BadParameter(f"no column {', '.join(unknown)}; {table} has {', '.join(frame.columns)}")
+    return wanted
+
+
+def _write(frame: Any, output: Path) -> int:
+    from mcplab.exports import export
+
+    wrote(export(frame, output))
+    return 0
+
+
+def _drawn(output: Path) -> bool:
+    """Is this file a chart's?"""
+    from mcplab.exports import FIGURE_FORMATS
+
+    return output.suffix[1:].lower() in FIGURE_FORMATS
+
+
+def compare(
+    traces: Sources = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="A,B",
+            help="What a column stands for: client, client_version, config, transport, era, instance, trace.",
+        ),
+    ] = "client,client_version",
+    party: Party = "client",
+    client: Clients = None,
+    long: Annotated[bool, typer.Option("--long", help="A row a cell, with counts and evidence.")] = False,
+    kind: Shown = Format.text,
+    output: Output = None,
+) -> int:
+    """Who declares which capability.
+
+    Each cell is a state: absent, null, empty ({}), object, true, false, value; varies where more than one was seen;
+    unknown where no declaration was captured. With -o chart.svg (pdf, png) it is drawn.
+    """
+    import mcplab.comparison as comparison
+
+    found = captures(traces, client)
+    keys = [key.strip() for key in by.split(",") if key.strip()]
+    _known(keys, comparison.BY, "--by")
+    _known([party], comparison.PLACES, "--party")
+    frame = comparison.compare(found, by=keys if len(keys) > 1 else keys[0], party=party, long=long)
+    if output is not None and _drawn(output) and not long:
+        from mcplab import plots
+
+        return _write(plots.declarations(frame), output)
+    if output is not None:
+        return _write(frame, output)
+    if kind is Format.text and not long:
+        say(matrix(frame))
+    else:
+        show(frame, kind)
+    return left_out(traces, found)
+
+
+def _known(given: list[str], known: Any, option: str) -> None:
+    unknown = [name for name in given if name not in known]
+    if unknown or not given:
+        raise typer.BadParameter(f"{option}: {', '.join(unknown) or 'nothing'} is none of {', '.join(known)}")
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A trace, or a capability object as JSON text.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same, to compare with.")],
+    party: Annotated[
+        str | None, typer.Option("--party", metavar="client|server", help="Whose declarations; default: both.")
+    ] = None,
+    kind: Shown = Format.text,
+) -> int:
+    """What two traces declare differently. Exit status 1 when they differ.
+
+    A or B may be a JSON object in place of a file: '{"roots":{}}'.
+    """
+    import mcplab.comparison as comparison
+
+    if party is not None:
+        _known([party], comparison.PLACES, "--party")
+    left, right = _side(a), _side(b)
+    if party is None and "json" in (left[0], right[0]):
+        party = "client"  # a bare object does not say whose it is
+    frame = comparison.diff(left[1], right[1], party=party)
+    if len(frame) or kind is not Format.text:
+        show(frame, kind)
+    return int(len(frame) > 0)
+
+
+def _side(given: str) -> tuple[str, Any]:
+    from mcplab.model import JsonText
+
+    if given.lstrip().startswith("{"):
+        return "json", JsonText(given)
+    return "trace", capture(given)
+
+
+def reach(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Client capabilities, as elicitation.url.")],
+    traces: Annotated[
+        list[str] | None,
+        typer.Option("--traces", "-t", metavar="TRACES", help="As for read; may be repeated.", show_default=False),
+    ] = None,
+    client: Clients = None,
+    kind: Shown = Format.text,
+    output: Output = None,
+) -> int:
+    """Whom do I lose if my server needs these client capabilities?
+
+    yes: every captured instance declares it; no: none does; varies: some do; unknown: no declaration was captured.
+    """
+    import mcplab.comparison as comparison
+
+    found = captures(traces, client)
+    frame = comparison.reach(paths, found)
+    if output is not None:
+        return _write(frame, output)
+    show(frame, kind)
+    return left_out(traces, found)
+
+
+def timeline(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="One capture: a file, or bundled:NAME.")],
+    steps: Annotated[int, typer.Option("--steps", min=1, help="How many segments.")] = 60,
+    step_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--step-seconds", metavar="S", help="Length of a segment.  [default: so that all fits]", show_default=False
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option("--end", metavar="TIME", help="The time that the last segment holds; default: the last event."),
+    ] = None,
+    instance: Annotated[str | None, typer.Option("--instance", metavar="NAME", help="Only this one.")] = None,
+    axis: Annotated[
+        str, typer.Option("--axis", metavar="time|seq", help="seq: a segment an event, for a trace without a clock.")
+    ] = "time",
+    kind: Shown = Format.text,
+    output: Output = None,
+) -> int:
+    """What happened on which channel, segment by segment.
+
+    A segment shows the strongest of what fell into it: error, request, response, notification or ping.
+    With -o chart.svg (pdf, png) it is drawn.
+    """
+    import mcplab.bins as bins
+    import mcplab.strips as strips
+
+    if step_seconds is not None and not step_seconds > 0:
+        raise typer.BadParameter(f"--step-seconds: {step_seconds} is not longer than nothing")
+    _known([axis], ("time", "seq"), "--axis")
+    one = capture(trace)
+    if axis == "time" and not strips.has_clock(one):
+        raise TraceError(f"{trace}: no event has a time stamp; --axis seq shows it event by event")
+    seconds = step_seconds if step_seconds is not None else strips.step_for(one, steps)
+    if output is not None and _drawn(output):
+        from mcplab import plots
+
+        ax = plots.timeline(one.messages, http=one.http, events=one.events, steps=steps, step_seconds=seconds)
+        return _write(ax, output)
+    frame = bins.timeline(one, steps=steps, step_seconds=seconds, end=end, instance=instance, axis=axis)
+    if output is not None:
+        return _write(frame, output)
+    if kind is Format.text:
+        say(safe_lines(strips.strip(frame, seconds if axis == "time" else None)))
+    else:
+        show(frame, kind)
+    return 0
+
+
+def safe_lines(text: str) -> str:
+    return "".join(f"{safe(line)}\n" for line in text.splitlines())

@@ -1,0 +1,55 @@
+"""What the notebooks say about captures, computed from them, so that it holds or goes when the captures are others."""
+
+from __future__ import annotations
+
+from mcplab.sources import load, of_client
+from mcplab.stories.declared import (
+    configuration,
+    example,
+    fallbacks,
+    headline,
+    losses,
+    most_varied,
+    objects,
+    offers,
+    overview,
+    proof,
+    quote,
+    side_by_side,
+    spread,
+    what_varies,
+)
+from mcplab.stories.wire import about, chart, crossed, discoveries, opening, pick, silent, strip, waits
+from mcplab.told import Code, Name, Picture, Told
+
+__all__ = [
+    "Code",
+    "Name",
+    "Picture",
+    "Told",
+    "about",
+    "chart",
+    "configuration",
+    "crossed",
+    "discoveries",
+    "example",
+    "fallbacks",
+    "headline",
+    "load",
+    "losses",
+    "most_varied",
+    "objects",
+    "of_client",
+    "offers",
+    "opening",
+    "overview",
+    "pick",
+    "proof",
+    "quote",
+    "side_by_side",
+    "silent",
+    "spread",
+    "strip",
+    "waits",
+    "what_varies",
+]

@@ -1,0 +1,172 @@
+"""Text for a reader, made from data: HTML in a notebook, plain text elsewhere; names from a trace do no harm in it."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_UNPRINTED: Final = re.compile(
+    # control characters (terminal escapes begin with them), line separators, marks that turn the direction of text
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def safe(text: object) -> str:
+    """The same text with control and invisible characters shown as their escapes (``\\x1b``)."""
+    return _UNPRINTED.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(text))
+
+
+class Code(NamedTuple):
+    """Lines that keep their shape: a message, a strip of symbols."""
+
+    text: str
+
+
+class Name(str):
+    """A word from a trace inside a sentence: set as code in HTML, as it is in plain text."""
+
+    __slots__ = ()
+
+
+Sentence = Sequence[str]
+"""Parts of a sentence; a ``Name`` among them is set as code."""
+
+
+class Told:
+    """Paragraphs (sentences), lists, tables and code, one below the other.
+
+    A block is a text, a tuple of texts and ``Name``s (one paragraph), a list of those (bullets), a DataFrame, ``Code``.
+    """
+
+    def __init__(self, *blocks: Any) -> None:
+        self.blocks = [block for block in blocks if block is not None]
+
+    def __repr__(self) -> str:
+        return "\n".join(_plain(block) for block in self.blocks)
+
+    def _repr_html_(self) -> str:
+        # the classes keep MathJax, which notebooks load, from reading $ as mathematics
+        inner = "".join(_html(block) for block in self.blocks)
+        return f'<div class="mcplab tex2jax_ignore mathjax_ignore">{inner}</div>'
+
+
+def _plain(block: Any) -> str:
+    if isinstance(block, Code):
+        return "\n".join(map(safe, block.text.split("\n")))
+    if isinstance(block, list):
+        return "\n".join(f"- {_plain(item)}" for item in block)
+    if isinstance(block, str | tuple):
+        return safe("".join(block))
+    header, rows = _cells(block)
+    if not rows:
+        return "(no rows)"
+    wide = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, wide)).rstrip() for row in (header, *rows))
+    return "\n".join(lines)
+
+
+def _html(block: Any) -> str:
+    if isinstance(block, Code):
+        text = "\n".join(map(safe, block.text.split("\n")))
+        return f'<pre style="line-height:1.35;overflow-x:auto">{html.escape(text)}</pre>'
+    if isinstance(block, list):
+        return f"<ul>{''.join(f'<li>{_words(item)}</li>' for item in block)}</ul>"
+    if isinstance(block, str | tuple):
+        return f"<p>{_words(block)}</p>"
+    return table_html(block)
+
+
+def _words(sentence: str | Sentence) -> str:
+    parts = (sentence,) if isinstance(sentence, str) else sentence
+    return "".join(
+        f"<code>{html.escape(safe(part))}</code>" if isinstance(part, Name) else html.escape(safe(part))
+        for part in parts
+    )
+
+
+def _cells(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    flat = frame if all(name is None for name in frame.index.names) else frame.reset_index()
+    names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in flat.columns]
+    return [safe(name) for name in names], [list(map(_cell, row)) for row in flat.itertuples(index=False, name=None)]
+
+
+def _cell(value: Any) -> str:
+    import pandas as pd
+
+    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S.%f}"
+    return f"{value:.4g}" if isinstance(value, float) else safe(value)
+
+
+def table_html(frame: pd.DataFrame) -> str:
+    """A table with its index (where that has a name) as columns; text to the left, in full, in a box that scrolls."""
+    header, rows = _cells(frame)
+    left = 'style="text-align:left;vertical-align:top"'
+    head = "".join(f'<th scope="col" {left}>{html.escape(name)}</th>' for name in header)
+    body = "".join(f"<tr>{''.join(f'<td {left}>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    empty = "" if rows else f'<tr><td colspan="{max(len(header), 1)}">no rows</td></tr>'
+    return (
+        '<div style="overflow-x:auto;max-width:100%">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}{empty}</tbody></table></div>"
+    )
+
+
+# Sentences -----------------------------------------------------------------------------------------
+
+
+def count(n: int, noun: str, plural: str = "") -> str:
+    """``1 capture``, ``2 captures``."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def series(names: Sequence[str], joint: str = "and", *, most: int = 12) -> Iterator[str]:
+    """Parts of a sentence: names as code, with commas; beyond ``most`` a number."""
+    shown = list(names[:most])
+    rest = len(names) - len(shown)
+    items: list[str] = [*map(Name, shown), *([f"{rest} more"] if rest else [])]
+    for at, item in enumerate(items):
+        if at:
+            yield f" {joint} " if at == len(items) - 1 else ", "
+        yield item
+
+
+# Pictures ------------------------------------------------------------------------------------------
+
+
+class Picture:
+    """A chart as a notebook shows it, with its alternative text for who cannot see it.
+
+    Made from an Axes or a Figure, whose figure is closed: a notebook would otherwise show it a second time.
+    """
+
+    def __init__(self, chart: Any, dpi: int = 144) -> None:
+        import io
+
+        import matplotlib.pyplot as plt
+
+        from mcplab.look import ALT
+
+        figure = chart if hasattr(chart, "savefig") else chart.get_figure(root=True)
+        self.alt = safe(" ".join(filter(None, (getattr(ax, ALT, "") for ax in figure.axes))))
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
+        plt.close(figure)
+        self.png = buffer.getvalue()
+        self.width = round(int.from_bytes(self.png[16:20], "big") * 96 / dpi)
+
+    def __repr__(self) -> str:
+        return f"<picture: {self.alt}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        import base64
+
+        data = {"image/png": base64.b64encode(self.png).decode(), "text/plain": repr(self)}
+        return data, {"image/png": {"width": self.width, "alt": self.alt}}
