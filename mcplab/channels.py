@@ -61,11 +61,11 @@ def refused(status: int | None) -> bool:
     return status is not None and 400 <= status <= 599
 
 
-def message_activity(kind: str, *, ping: bool, status: int | None, http_method: str | None) -> str:
+def message_activity(kind: str, ping: bool, status: int | None, http_method: str | None) -> str:
     """What a message shows on the timeline. ``ping``: it is a ping or the answer to one."""
-    if refused(status):
+    if status is not None and refused(status):
         return "disabled" if status == 405 and http_method == "GET" else "error"
-    if kind in ("error", "invalid"):
+    if kind == "error" or kind == "invalid":
         return "error"
     return "ping" if ping else kind
 

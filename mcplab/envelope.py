@@ -60,9 +60,9 @@ class Meta(Struct, gc=False):
 
 
 class Params(Struct, gc=False):
-    """The members of ``params`` that tables ask for."""
+    """The members of ``params`` that tables ask for. A ``_meta`` that is no object reads as one without members."""
 
-    meta: Text = field(default=UNSET, name="_meta")
+    meta: Meta | Opt = field(default=UNSET, name="_meta")
     version: Text = field(default=UNSET, name="protocolVersion")
     client: Text = field(default=UNSET, name="clientInfo")
     name: Text = UNSET
@@ -135,7 +135,25 @@ def _slowly(text: str, shape: type[S]) -> S:
         if method is None:
             return Misnamed(**found)  # type: ignore[return-value]
         found["method"] = method
+    if shape is Params and "meta" in found:
+        found["meta"] = decode(found["meta"], Meta)
     return shape(**found)
+
+
+_strings: dict[bytes, str | None] = {}
+
+
+def word(raw: object) -> str | None:
+    """As ``string``, for values that come again and again: versions, names."""
+    if not isinstance(raw, Raw):
+        return None
+    key = bytes(raw)
+    if key in _strings:
+        return _strings[key]
+    if len(_strings) > 1000:
+        _strings.clear()
+    found = _strings[key] = string(raw)
+    return found
 
 
 def string(raw: object) -> str | None:

@@ -114,8 +114,7 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
             link.endpoint = host + (exchange.path or "").split("?", 1)[0]
         if exchange.initializes and link.session is None:
             link.session = exchange.response_headers.get("mcp-session-id")
-    for number in range(len(wire.rows)):
-        _take(wire, number, found[wire.conns[wire.rows[number].event]])
+    _hear(wire, found)
     if wire.transport == "stdio":
         for link in found.values():
             link.session = "local"
@@ -136,9 +135,24 @@ def _mode(header: Mapping[str, Any]) -> str:
     return "forced" if setting in ("modern", "legacy") else "unknown"
 
 
+def _hear(wire: Wire, found: dict[str, Link]) -> None:
+    """Every message's part in the facts. A modern request like one that was heard before adds nothing new."""
+    heard: set[tuple[str, str, str | None]] = set()
+    for number, row in enumerate(wire.rows):
+        conn = wire.conns[row.event]
+        link = found[conn]
+        link.messages += 1
+        if wire.era[number] == "modern" and wire.method[number] != "server/discover":
+            key = (conn, wire.kind[number], wire.version[number])
+            if key in heard:
+                continue
+            if link.info is not None and link.server is not None:
+                heard.add(key)
+        _take(wire, number, link)
+
+
 def _take(wire: Wire, number: int, link: Link) -> None:
     """What one message adds to its connection's facts."""
-    link.messages += 1
     kind, method, sender = wire.kind[number], wire.method[number], wire.sender[number]
     if kind == "request" and sender != "server":
         if method == "initialize":

@@ -25,7 +25,10 @@ def messages(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) ->
     content: list[str | None] = []
     exchange_key: list[str | None] = []
     http_method: list[str | None] = []
-    for n in at:
+    if not wire.http:
+        status = [None] * len(at)
+        content = exchange_key = http_method = [None] * len(at)
+    for n in at if wire.http else ():
         http = events[n].http
         exchange = wire.exchange_of[n]
         if http is UNSET:

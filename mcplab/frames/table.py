@@ -63,10 +63,13 @@ def times(micros: Sequence[int] | np.ndarray) -> pd.DatetimeIndex:
 
 def parse_times(texts: Sequence[str | None]) -> np.ndarray:
     """Microseconds since 1970 of RFC 3339 texts (int64); NO_TIME where there is none or it cannot be read."""
-    if not any(text is not None for text in texts):
-        return np.full(len(texts), NO_TIME, dtype="int64")
-    parsed = pd.to_datetime(pd.Series(texts, dtype="str"), format="ISO8601", utc=True, errors="coerce")
-    return parsed.dt.as_unit("us").dt.tz_localize(None).to_numpy().view("int64")
+    try:
+        array = pa.array(texts, type=pa.string()).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+        return array.fill_null(NO_TIME).to_numpy(zero_copy_only=False)
+    except (pa.ArrowInvalid, UnicodeEncodeError):  # one of them is no time, or finer than microseconds
+        series = pd.Series([None if t is None else printable(t) for t in texts], dtype="str")
+        parsed = pd.to_datetime(series, format="ISO8601", utc=True, errors="coerce")
+        return parsed.dt.as_unit("us").dt.tz_localize(None).to_numpy().view("int64")
 
 
 def build(table: str, columns: Mapping[str, Any]) -> pd.DataFrame:

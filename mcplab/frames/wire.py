@@ -58,6 +58,7 @@ class Wire:
     def __init__(self, record: Record) -> None:
         self.record = record
         self.transport: str | None = TRANSPORTS.get(str(record.header.get("transport")))
+        self.http = False  # does any event have transport facts?
         self.exchanges: list[Exchange] = []
         # a place an event
         self.peers: list[str] = []
@@ -95,14 +96,13 @@ class Wire:
     def _gather(self) -> None:
         found: dict[tuple[str, str], Exchange] = {}
         rows, peers, exchange_of = self.rows, self.peers, self.exchange_of
-        seen_http = False
         for number, event in enumerate(self.record.events):
             peer = event.conn if event.conn is not UNSET else "unknown"
             peers.append(peer)
             exchange = None
             http = event.http
             if http is not UNSET:
-                seen_http = True
+                self.http = True
                 if http.exchange is not UNSET:
                     exchange = found.get((peer, http.exchange))
                     if exchange is None:
@@ -121,7 +121,7 @@ class Wire:
                 rows.append(Row(number, None, raw))
             if exchange is not None:
                 self._carry(exchange, event, range(before, len(rows)))
-        if self.transport is None and seen_http:
+        if self.transport is None and self.http:
             self.transport = "http"
 
     def _carry(self, exchange: Exchange, event: Event, numbers: range) -> None:
@@ -185,7 +185,10 @@ class Wire:
         states: dict[str, State] = {}
         pending: dict[str, list[int]] = {}  # connection -> initialize rows without an answer
         events, conns, exchange_of = self.record.events, self.conns, self.exchange_of
-        decode = envelope.decode
+        decode, activity_of = envelope.decode, channels.message_activity
+        add_kind, add_sender, add_method, add_id = map(_appender, (self.kind, self.sender, self.method, self.id))
+        add_era, add_version = _appender(self.era), _appender(self.version)
+        add_reply, add_activity = _appender(self.reply_to), _appender(self.activity)
         for number, row in enumerate(self.rows):
             event = events[row.event]
             body = decode(row.raw, Envelope)
@@ -226,22 +229,18 @@ class Wire:
                     pairing.request(number, (conn, sender, ident), exchange, own_post=own)
                     if method == "initialize" and sender != "server":
                         pending.setdefault(conn, []).append(number)
-            self.kind.append(kind)
-            self.sender.append(sender)
-            self.method.append(method)
-            self.id.append(ident)
-            self.era.append(era)
-            self.version.append(version)
-            self.reply_to.append(replies)
-            http = event.http
-            self.activity.append(
-                channels.message_activity(
-                    kind,
-                    ping=method == "ping",
-                    status=http.status if http is not UNSET and http.status is not UNSET else None,
-                    http_method=exchange.method if exchange is not None else None,
-                )
-            )
+            status = None
+            if event.http is not UNSET and event.http.status is not UNSET:
+                status = event.http.status
+            verb = exchange.method if exchange is not None else None
+            add_kind(kind)
+            add_sender(sender)
+            add_method(method)
+            add_id(ident)
+            add_era(era)
+            add_version(version)
+            add_reply(replies)
+            add_activity(activity_of(kind, method == "ping", status, verb))
 
     def _asked(
         self, number: int, body: Envelope, method: str, sender: str | None, state: State, exchange: Exchange | None
@@ -252,14 +251,14 @@ class Wire:
         if body.params is not UNSET and (method == "initialize" or _telling(body.params, TELLING_PARAMS)):
             params = self.params[number] = envelope.decode(body.params, Params)
             if params.meta is not UNSET:
-                meta = self.meta[number] = envelope.decode(params.meta, Meta)
+                meta = self.meta[number] = params.meta
         if method == "initialize":
             state.legacy = True
-            offered = envelope.string(params.version) if params is not None else None
+            offered = envelope.word(params.version) if params is not None else None
             return "legacy", offered
         if meta is not None and sender != "server":
             if meta.version is not UNSET:
-                version = envelope.string(meta.version)
+                version = envelope.word(meta.version)
                 era = spec.era(version) if version is not None else "modern"
                 era = "modern" if era == "unknown" else era
                 state.modern = state.modern or era == "modern"
@@ -297,7 +296,7 @@ class Wire:
         ):
             result = self.results[number] = envelope.decode(body.result, Result)
             if method == "initialize":
-                state.selected = envelope.string(result.version)
+                state.selected = envelope.word(result.version)
                 return "legacy", state.selected
         if replies is not None:
             return self.era[replies], self.version[replies]
@@ -313,7 +312,11 @@ class Wire:
         result = self.results.get(number)
         if result is not None and result.version is not UNSET and waiting[0] not in self.disputed:
             self.disputed[waiting[0]] = number
-            state.selected = envelope.string(result.version)
+            state.selected = envelope.word(result.version)
+
+
+def _appender(values: list[Any]) -> Any:
+    return values.append
 
 
 def _home(exchanges: list[Exchange] | None, number: int) -> str | None:
