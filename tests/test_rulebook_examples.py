@@ -37,7 +37,7 @@ def test_broken_example_breaks_that_rule_and_no_other(rule: Rule) -> None:
     for revision in rule.revisions:
         found = _run(rule, "broken", revision)
         broken = found[found["verdict"] == "broken"]
-        wanted = {rule.id, *rule.also}
+        wanted = {rule.id, *rule.also[revision]}
         assert set(broken["rule"]) == wanted, (revision, broken[["rule", "seq", "detail"]].values.tolist())
         mine = broken[broken["rule"] == rule.id]
         assert set(mine["revision"]) == {revision}

@@ -29,7 +29,7 @@ class Rule:
         on: the triggers that call the check (mcplab/rulebook/plan.py).
         check: ``module.function`` below mcplab/rulebook/checks; with ``args`` the function makes the check.
         kept, broken: era or revision (``""``: any) -> example script (mcplab/rulebook/examples.py).
-        also: other rules that the broken example breaks by the same act.
+        also: by revision, other rules that the broken example breaks by the same act.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Rule:
     args: Mapping[str, Any] = field(default_factory=dict)
     kept: Mapping[str, str] = field(default_factory=dict)
     broken: Mapping[str, str] = field(default_factory=dict)
-    also: tuple[str, ...] = ()
+    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
 
     def example(self, which: str, revision: str) -> str | None:
@@ -55,11 +55,11 @@ class Rule:
         return next((scripts[key] for key in (revision, era, "") if key in scripts), None)
 
 
-def _by_revision(value: Any, revisions: tuple[str, ...]) -> dict[str, str]:
+def _by_revision(value: Any, revisions: tuple[str, ...]) -> dict[str, Any]:
     """A word for all revisions, or a table whose keys say from which revision on each word stands."""
-    if isinstance(value, str):
+    if not isinstance(value, Mapping):
         return dict.fromkeys(revisions, value)
-    found: dict[str, str] = {}
+    found: dict[str, Any] = {}
     for revision in revisions:
         since = [key for key in value if key <= revision]
         if not since:
@@ -90,7 +90,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
             args=dict(entry.get("args", {})),
             kept=examples["kept"],
             broken=examples["broken"],
-            also=tuple(entry.get("also", ())),
+            also={name: tuple(also) for name, also in _by_revision(entry.get("also", ()), revisions).items()},
             note=entry.get("note", ""),
         )
     except KeyError as missing:

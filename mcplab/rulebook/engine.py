@@ -97,6 +97,7 @@ class Run:
                 pass
             elif kind == "unparsed":
                 self._other("text", sender, session, post, number, text=event_text(event))
+                session.last[sender] = "text", event.seq
             elif kind == "open" and exchange is None:
                 self._other("open", None, session, None, number)
             elif kind == "close" and exchange is None:
@@ -202,13 +203,8 @@ class Run:
                 return "modern", modern_revision(wire.version[number] or session.modern_version)
         elif post is not None and post.era == "modern":
             return "modern", post.revision
-        own = (
-            (meta is not None and meta.subscription is not UNSET)
-            or (post is not None and post.era == "modern")
-            or (sender != "server" and spec.eras_of(method or "", "c2s") == {"modern"})
-            or (sender == "server" and spec.eras_of(method or "", "s2c") == {"modern"})
-        )
-        if own or (era == "modern" and session.opened and not session.phase):
+        own = (meta is not None and meta.subscription is not UNSET) or (post is not None and post.era == "modern")
+        if own or (era == "modern" and session.opened and session.phase in ("", "refused")):
             return "modern", modern_revision(wire.version[number] or session.modern_version)
         return self._in_force(session)
 
@@ -246,6 +242,9 @@ class Run:
     def _learn(self, fact: Fact, number: int, session: Session) -> None:
         """What later messages will be judged by."""
         kind, method = fact.kind, fact.method
+        session.last[fact.sender] = kind, fact.seq
+        if fact.request is not None:
+            session.answered[fact.sender] = max(fact.request.row, session.answered.get(fact.sender, -1))
         if kind == "request":
             session.open[number] = fact
             if fact.sender == "server":

@@ -6,7 +6,9 @@ headers of HTTP are put in as the revision asks for them, unless a line says oth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -17,8 +19,10 @@ from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, Record, SpecError
 from mcplab.rulebook.catalogue import Rule, find
 from mcplab.spec import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, era, method
 
+_START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _CLIENT: Final = {"name": "example-client", "version": "1.0.0"}
 _SERVER: Final = {"name": "example-server", "version": "1.0.0"}
+_OPTIONS: Final = re.compile(r'\[([^"{\]]+)\]\s+')  # and no batch
 _ACCEPT: Final = "application/json, text/event-stream"
 
 
@@ -36,6 +40,8 @@ class Script:
         self.session: str | None = None
         self.negotiated = False
         self.asked: dict[str, str] = {}
+        # no clock but where the script waits: most rules must not need one
+        self.clock = 0.0 if re.search(r"^\s*wait ", text, re.MULTILINE) else None
         for number, line in enumerate(text.strip().splitlines(), 1):
             try:
                 self._line(line.strip())
@@ -71,23 +77,25 @@ class Script:
             self._event({"kind": "sse", "dir": "s2c", "http": self._of(), "sse": jsontext.loads(rest)})
         elif word == "end":
             self._event({"kind": "close", "http": {"exchange": rest or f"x{self.exchanges}"}})
+        elif word == "wait":
+            self.clock = (self.clock or 0.0) + float(rest)
         elif word == "stderr":
             self._event({"kind": "stderr", "dir": "s2c", "raw": rest})
         else:
             raise ValueError("no such word; docs/rules.md lists them")
 
     def _event(self, event: dict[str, Any]) -> None:
-        self.events.append({"seq": len(self.events), "conn": self.conn, **event})
+        stamp = {} if self.clock is None else {"ts": f"{_START + timedelta(seconds=self.clock):%Y-%m-%dT%H:%M:%S.%fZ}"}
+        self.events.append({"seq": len(self.events), **stamp, "conn": self.conn, **event})
 
     # messages -------------------------------------------------------------------------------------
 
     def _message(self, mark: str, rest: str) -> None:
         client = mark[0] == ">"
         options: dict[str, str] = {}
-        if rest.startswith("["):
-            inside, _, rest = rest[1:].partition("]")
-            options = dict(_words(inside))
-            rest = rest.strip()
+        if found := _OPTIONS.match(rest):
+            options = dict(_words(found[1]))
+            rest = rest[found.end() :]
         rest = rest.replace("$REVISION", self.revision)
         why = jsontext.check(rest)
         if why or jsontext.kind(rest) not in ("object", "array"):

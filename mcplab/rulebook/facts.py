@@ -63,6 +63,8 @@ class Session:
         initialized: seq of ``notifications/initialized``, or None.
         client, server: the declarations of the handshake: a JSON value, ABSENT, or UNKNOWN.
         open: request row -> Fact, of requests without an answer, both directions.
+        last: sender -> (kind, seq) of the latest that came from it, ``text`` for what was no message.
+        answered: sender -> row of the latest request that it has answered: on stdio it has read all before that one.
         memory: for checks: a place for what they must keep, keyed by name.
     """
 
@@ -87,6 +89,8 @@ class Session:
         self.first_offer: str | None = None
         self.first_modern: str | None = None
         self.open: dict[int, Fact] = {}
+        self.last: dict[str | None, tuple[str, int]] = {}
+        self.answered: dict[str | None, int] = {}
         self.memory: dict[str, Any] = {}
         self._standings: dict[tuple[str, str, str], gating.Standing] = {}
 

@@ -73,8 +73,6 @@ class Trigger:
         """Does it look at messages of that method (``-``: none, ``*``: one that no rule and no revision names)?"""
         if not self.methods:
             return True
-        if name == OTHER_METHOD:
-            return False
         return any(name == wanted or (wanted.endswith("*") and fnmatchcase(name, wanted)) for wanted in self.methods)
 
 
@@ -93,11 +91,16 @@ class Plan:
         self._known = frozenset(method_names()) | {
             name for triggers in self._triggers for trigger in triggers for name in trigger.methods
         }
+        self._wildcards = sorted((name for name in self._known if name.endswith("*")), key=len, reverse=True)
         self._tables: dict[tuple[str, str, str, str], tuple[Entry, ...]] = {}
+
+    def _bucket(self, name: str) -> str:
+        """What stands for a method that nothing names: the wildcard that takes it, else ``*``."""
+        return next((prefix for prefix in self._wildcards if name.startswith(prefix[:-1])), OTHER_METHOD)
 
     def checks(self, revision: str, sender: str, kind: str, name: str | None) -> tuple[Entry, ...]:
         """(number of the rule, check) for one event, in the order of the catalogue."""
-        method = NO_METHOD if name is None else name if name in self._known else OTHER_METHOD
+        method = NO_METHOD if name is None else name if name in self._known else self._bucket(name)
         key = (revision, sender, kind, method)
         found = self._tables.get(key)
         if found is None:

@@ -146,7 +146,7 @@ def rules() -> pd.DataFrame:
                 "checked": bool(rule.check),
                 "kept": examples.text(rule, "kept", newest),
                 "broken": examples.text(rule, "broken", newest),
-                "also": ", ".join(rule.also),
+                "also": ", ".join(dict.fromkeys(name for names in rule.also.values() for name in names)),
             }
         )
     frame = pd.DataFrame(rows)
