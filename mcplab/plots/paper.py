@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
-from matplotlib.transforms import Affine2D, ScaledTranslation, Transform
+from matplotlib.transforms import Affine2D, ScaledTranslation, Transform, blended_transform_factory
 
 from mcplab.look import ALT, GROUNDS, Ground, Look
 
@@ -179,6 +179,7 @@ class Key(NamedTuple):
     look: Look | None = None
     patch: dict[str, Any] = {}  # noqa: RUF012 - never changed
     line: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    fade: tuple[float, float, float, float] | None = None
     bare: bool = False
 
 
@@ -221,8 +222,13 @@ def legend(ax: Axes, rows: list[list[tuple[float, Key]]], left: float, top: floa
             x += left
             if key.patch:
                 _add(ax, Rectangle((x, y - 4), 11, 8, transform=place, **key.patch))
+            if key.fade:
+                for n in range(6):
+                    tint = (*key.fade[:3], key.fade[3] * (1 - n / 6))
+                    _add(ax, Rectangle((x + n * 2, y - 3), 2, 6, transform=place, facecolor=tint))
             if key.line:
-                _add(ax, Line2D([x, x + 11], [y, y], transform=place, **key.line))
+                spots = [x + 5.5] if "marker" in key.line else [x, x + 11]
+                _add(ax, Line2D(spots, [y] * len(spots), transform=place, **key.line))
             if key.look is not None:
                 _add(ax, Line2D([x + 5.5], [y], transform=place, **marker(key.look, theme, 7.5, ground)))
                 if key.look.inner:
@@ -281,3 +287,13 @@ def alt_text(ax: Any) -> str:
     """The one sentence that stands for the chart where it cannot be seen; of a Figure: one for each of its charts."""
     axes = ax.axes if hasattr(ax, "axes") and isinstance(ax.axes, list) else [ax]
     return " ".join(filter(None, (getattr(one, ALT, "") for one in axes)))
+
+
+def put_row(ax: Axes, x: float, y: float, text: str, colour: str, **how: Any) -> Text:
+    """Text ``x`` points from the left edge of the Axes, at ``y`` in data."""
+    return put(ax, x, y, text, blended_transform_factory(pin(ax, 0, 0), ax.transData), color=colour, **how)
+
+
+def fitting(text: str, limit: float, *, bold: bool = False) -> str:
+    """One line no wider than ``limit`` points; the middle goes where it is too long."""
+    return wrap(literal(text, bold=bold), limit, bold=bold, lines=1)[0]

@@ -1,0 +1,210 @@
+"""Traffic as numbers before it is drawn: who sent what when on which lane, what answers what, what was open meanwhile.
+
+Pure arrays: nothing here draws, and nothing here loops over messages.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from mcplab.model import ACTIVITIES, CHANNELS
+
+NEEDED = ("seq", "sender", "kind", "channel", "activity")
+NO_CLOCK = np.iinfo(np.int64).min
+
+
+class Lane(NamedTuple):
+    """One channel of one instance."""
+
+    instance: str
+    channel: str
+
+
+class Scene(NamedTuple):
+    """All of one chart. Arrays are as long as there are messages, ``event_*`` as there are further events.
+
+    ``x`` is seconds or seq, NaN where a message has no clock and the others have one; ``lane`` indexes ``lanes``;
+    ``activity`` indexes ``ACTIVITIES``; ``side`` is 1 for the client's messages (above), -1 for the server's, 0 where
+    nobody sent it; ``answer`` is the row of a request's answer, -1 without one; ``start`` and ``zero`` are the earliest
+    origin; ``zero`` and ``micros`` are microseconds since 1970, ``NO_CLOCK`` where there is no time.
+    """
+
+    lanes: list[Lane]
+    clock: bool
+    aligned: bool
+    start: pd.Timestamp | None
+    zero: int
+    seq: np.ndarray
+    x: np.ndarray
+    lane: np.ndarray
+    side: np.ndarray
+    kind: np.ndarray
+    method: np.ndarray
+    activity: np.ndarray
+    answer: np.ndarray
+    group: np.ndarray
+    streams: np.ndarray
+    event_seq: np.ndarray
+    event_x: np.ndarray
+    event_lane: np.ndarray
+    event_side: np.ndarray
+    event_activity: np.ndarray
+    event_kind: np.ndarray
+    event_text: np.ndarray
+    micros: np.ndarray
+    event_micros: np.ndarray
+    unclocked: int
+
+
+def build(messages: pd.DataFrame, http: pd.DataFrame | None, events: pd.DataFrame | None, align: str | None) -> Scene:
+    """Check the frames and turn them into arrays, in the order in which things happened."""
+    missing = [name for name in NEEDED if name not in messages.columns]
+    if missing:
+        raise ValueError(f"this is no messages frame: it has no column {missing[0]!r}")
+    if messages.empty and (events is None or events.empty):
+        raise ValueError("nothing to draw: the frame has no messages")
+    if align not in (None, "clock", "start"):
+        raise ValueError(f"align {align!r} is none of clock, start")
+    messages = _complete(messages)
+    extra = _complete(events) if events is not None else messages.iloc[:0]
+    extra = extra[(extra["kind"] != "message") & extra["channel"].notna()]
+    streams = _complete(http) if http is not None else messages.iloc[:0]
+    if http is not None and len(streams):
+        streams = streams[streams["content_type"].astype("str").str.startswith("text/event-stream").fillna(False)]
+    traces = {str(name) for part in (messages, extra) for name in part["trace"].unique()}
+    aligned = align == "start" or (align is None and len(traces) > 1)
+
+    stamps = _micros(messages["ts"]), _micros(extra["ts"])
+    clock = bool((stamps[0] != NO_CLOCK).any() or (stamps[1] != NO_CLOCK).any())
+    origin = _origins([messages, extra], list(stamps), aligned=aligned)
+    x = _place(messages, stamps[0], origin, clock)
+    event_x = _place(extra, stamps[1], origin, clock)
+
+    index, lane_of = _lanes(messages, extra, streams)
+    side = np.select([messages["sender"] == "client", messages["sender"] == "server"], [1, -1], 0)
+    kind = messages["kind"].astype(object).to_numpy()
+    first = min((value for value in origin.values() if value != NO_CLOCK), default=None)
+    return Scene(
+        lanes=index,
+        clock=clock,
+        aligned=aligned,
+        start=None if first is None or not clock else pd.Timestamp(first, unit="us", tz="UTC"),
+        zero=first or 0,
+        seq=messages["seq"].to_numpy(dtype=np.int64),
+        x=x,
+        lane=lane_of[0],
+        side=side,
+        kind=kind,
+        method=messages["method"].astype(object).where(messages["method"].notna(), "").to_numpy(),
+        activity=_codes(messages["activity"]),
+        answer=_answers(messages),
+        group=messages["group"].astype("Float64").fillna(-1).to_numpy(dtype=float),
+        streams=_streams(streams, lane_of[2], origin, clock),
+        event_seq=extra["seq"].to_numpy(dtype=np.int64),
+        event_x=event_x,
+        event_lane=lane_of[1],
+        event_side=np.select([extra["sender"] == "client", extra["sender"] == "server"], [1, -1], 0),
+        event_activity=_codes(extra["activity"]),
+        event_kind=extra["kind"].astype(object).to_numpy(),
+        event_text=_event_texts(extra),
+        micros=stamps[0],
+        event_micros=stamps[1],
+        unclocked=int(np.isnan(x).sum() + np.isnan(event_x).sum()),
+    )
+
+
+_OPTIONAL = {
+    "trace": "", "instance": "", "conn": "", "part": pd.NA, "ts": pd.NaT, "method": None, "reply_to": pd.NA,
+    "reply_part": pd.NA, "group": pd.NA, "status": pd.NA, "content_type": None, "sender": None, "activity": "none",
+}  # fmt: skip
+
+
+def _complete(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns that may be left out, put in as missing."""
+    return frame.assign(**{name: value for name, value in _OPTIONAL.items() if name not in frame.columns})
+
+
+def _micros(stamps: pd.Series) -> np.ndarray:
+    """Microseconds since 1970; the smallest integer where there is no time."""
+    times = pd.DatetimeIndex(pd.to_datetime(stamps, utc=True))
+    return np.asarray(times.as_unit("us").asi8, dtype=np.int64)
+
+
+def _origins(parts: list[pd.DataFrame], stamps: list[np.ndarray], *, aligned: bool) -> dict[str, int]:
+    """Trace -> the moment that is 0 on the axis: its own first event, or the first of all."""
+    names = np.concatenate([part["trace"].astype(object).to_numpy() for part in parts])
+    micros = np.concatenate(stamps)
+    found: dict[str, int] = {}
+    for name in dict.fromkeys(names):
+        known = micros[(names == name) & (micros != NO_CLOCK)]
+        found[name] = int(known.min()) if len(known) else NO_CLOCK
+    if not aligned:
+        first = min((value for value in found.values() if value != NO_CLOCK), default=NO_CLOCK)
+        found = dict.fromkeys(found, first)
+    return found
+
+
+def _place(frame: pd.DataFrame, micros: np.ndarray, origin: dict[str, int], clock: bool) -> np.ndarray:
+    """Where on the axis: seconds from the origin, or seq."""
+    if not clock:
+        return frame["seq"].to_numpy(dtype=float)
+    zero = frame["trace"].astype(object).map(origin).to_numpy(dtype=np.int64)
+    return np.where(micros == NO_CLOCK, np.nan, (micros - zero) / 1e6)
+
+
+def _lanes(*parts: pd.DataFrame) -> tuple[list[Lane], list[np.ndarray]]:
+    """Lanes by instance as they appear, channels in the order of all tables; and the lane of each row of each part."""
+    keys = [
+        pd.MultiIndex.from_arrays([part["instance"].fillna(""), part["channel"].fillna("unknown")]) for part in parts
+    ]
+    seen = list(dict.fromkeys(key for part in keys for key in part.unique()))
+    order = {instance: at for at, instance in enumerate(dict.fromkeys(instance for instance, _ in seen))}
+    known = {channel: at for at, channel in enumerate(CHANNELS)}
+    seen.sort(key=lambda key: (order[key[0]], known.get(key[1], len(known))))
+    index = pd.MultiIndex.from_tuples(seen)
+    return [Lane(*map(str, key)) for key in seen], [index.get_indexer(part) for part in keys]
+
+
+def _codes(activity: pd.Series) -> np.ndarray:
+    return pd.Categorical(activity, categories=list(ACTIVITIES)).codes.clip(0)
+
+
+def _answers(messages: pd.DataFrame) -> np.ndarray:
+    """Row of the first answer to each message, -1 where there is none: by trace, seq and part."""
+    place = pd.DataFrame(
+        {"trace": messages["trace"].astype(object), "seq": messages["seq"], "part": messages["part"]}
+    ).astype({"seq": "Int64", "part": "Int64"})
+    place["part"] = place["part"].fillna(-1)
+    target = place.assign(
+        seq=messages["reply_to"].astype("Int64"), part=messages["reply_part"].astype("Int64").fillna(-1)
+    )
+    target["row"] = np.arange(len(target))
+    target = target[target["seq"].notna()].drop_duplicates(["trace", "seq", "part"])
+    joined = place.merge(target, on=["trace", "seq", "part"], how="left")
+    return joined["row"].fillna(-1).to_numpy(dtype=np.int64)
+
+
+def _streams(http: pd.DataFrame, lane: np.ndarray, origin: dict[str, int], clock: bool) -> np.ndarray:
+    """Rows of (lane, begin, end, whether its end was seen)."""
+    if not len(http):
+        return np.empty((0, 4))
+    if clock:
+        zero = http["trace"].astype(object).map(origin).fillna(NO_CLOCK).to_numpy(dtype=np.int64)
+        opened, asked, closed = (_micros(http[name]) for name in ("response_ts", "ts", "last_ts"))
+        begin = (np.where(opened == NO_CLOCK, asked, opened) - zero) / 1e6
+        end = (closed - zero) / 1e6
+        good = (closed != NO_CLOCK) & (zero != NO_CLOCK) & ((opened != NO_CLOCK) | (asked != NO_CLOCK))
+    else:
+        begin = http["response_seq"].astype("Float64").fillna(http["seq"].astype("Float64")).to_numpy(dtype=float)
+        end = http["last_seq"].to_numpy(dtype=float)
+        good = np.ones(len(http), dtype=bool)
+    ended = http["ended"].astype("boolean").fillna(False).to_numpy(dtype=bool)
+    return np.column_stack([lane, begin, end, ended])[good]
+
+
+def _event_texts(extra: pd.DataFrame) -> np.ndarray:
+    status = extra["status"].astype("Int64")
+    return np.array(["" if pd.isna(code) or code < 400 else f"HTTP {code}" for code in status], dtype=object)
