@@ -94,7 +94,7 @@ def compare(
         Index ``path``: ``$`` first, then the specification's order, members below their parent. Columns: who (a
         MultiIndex for a list). Cells: a state; ``varies`` (more than one state was seen); ``unknown`` (no declaration
         of this party was captured). ``.attrs["evidence"][path, who]`` is [(trace, seq)],
-        ``.attrs["counts"][path, who]`` {state: declaring messages}; ``.attrs["instances"][who]`` and
+        ``.attrs["counts"][path, who]`` {state: instances that declared it}; ``.attrs["instances"][who]`` and
         ``.attrs["era"][who]`` tell what a column rests on.
         With ``long``: columns path, the ``by`` names, state, states (n a state), messages, instances, evidence.
 
@@ -143,39 +143,41 @@ def _matrix(
     rows = rows.assign(who=pd.Series(_who(rows, [BY[key] for key in keys], by), index=rows.index, dtype=object))
     said: dict[Any, dict[str, list[tuple[str, int]]]] = {who: {} for who in everyone}
     where: dict[Any, list[tuple[str, int]]] = {who: [] for who in everyone}
-    counts: dict[tuple[str, Any], dict[str, int]] = {}
-    for who, path, state, trace, seq in zip(
-        rows["who"], rows["path"], rows["state"], rows["trace"], rows["seq"], strict=True
+    seen: dict[tuple[str, Any], dict[str, set[str]]] = {}  # path, who -> state -> instances
+    spoke: dict[Any, dict[str, int]] = {who: {} for who in everyone}  # who -> instance -> declaring messages
+    had: dict[tuple[str, Any], dict[str, int]] = {}  # path, who -> instance -> those of them that have the path
+    for who, path, state, trace, seq, instance in zip(
+        rows["who"], rows["path"], rows["state"], rows["trace"], rows["seq"], rows["instance"], strict=True
     ):
         if path == "$":
             where[who].append((trace, seq))
+            spoke[who][instance] = spoke[who].get(instance, 0) + 1
         said[who].setdefault(path, []).append((trace, seq))
-        states = counts.setdefault((path, who), {})
-        states[state] = states.get(state, 0) + 1
-    paths = sorted({path for path, _ in counts} | {"$"}, key=lambda path: path_key(path, party))
+        seen.setdefault((path, who), {}).setdefault(state, set()).add(instance)
+        count = had.setdefault((path, who), {})
+        count[instance] = count.get(instance, 0) + 1
+    paths = sorted({path for path, _ in seen} | {"$"}, key=lambda path: path_key(path, party))
     labels = sorted(everyone, key=_label_key)
     cells: dict[Any, list[str]] = {}
+    counts: dict[tuple[str, Any], dict[str, int]] = {}
     for who in labels:
-        total = len(where[who])
         column: list[str] = []
         for path in paths:
-            states = counts.get((path, who))
-            if total == 0:
-                column.append("unknown")
-                continue
-            if states is None:
-                states = counts[path, who] = {"absent": total}
-            else:
-                missing = total - sum(states.values())
-                if missing > 0:
-                    states["absent"] = states.get("absent", 0) + missing
-            column.append(next(iter(states)) if len(states) == 1 else "varies")
+            count = had.get((path, who), {})
+            states = {state: len(found) for state, found in seen.get((path, who), {}).items()}
+            lacking = sum(count.get(instance, 0) < total for instance, total in spoke[who].items())
+            if lacking:
+                states["absent"] = states.get("absent", 0) + lacking
+            counts[path, who] = states
+            column.append("unknown" if not states else next(iter(states)) if len(states) == 1 else "varies")
         cells[who] = column
     evidence = Evidence(said, where)
     instances = {who: len(everyone[who][0]) for who in labels}
     eras = {who: "+".join(sorted(everyone[who][1])) or "unknown" for who in labels}
     if long:
-        return _long(paths, labels, cells, counts, evidence, instances, keys, by)
+        return _long(
+            paths, labels, cells, counts, evidence, {who: len(where[who]) for who in labels}, instances, keys, by
+        )
     index = pd.Index(paths, name="path", dtype="str")
     if isinstance(by, str):
         columns: pd.Index = pd.Index(labels, name=by, dtype="str")
@@ -220,7 +222,7 @@ def version_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 def _long(
     paths: list[str], labels: list[Any], cells: dict[Any, list[str]], counts: dict[tuple[str, Any], dict[str, int]],
-    evidence: Evidence, instances: dict[Any, int], keys: list[str], by: Any,
+    evidence: Evidence, messages: dict[Any, int], instances: dict[Any, int], keys: list[str], by: Any,
 ) -> pd.DataFrame:  # fmt: skip
     out: list[dict[str, Any]] = []
     for who in labels:
@@ -231,7 +233,7 @@ def _long(
             out.append({
                 "path": path, **dict(zip(keys, values, strict=True)), "state": state,
                 "states": ", ".join(f"{name}:{states[name]}" for name in CELL_STATES if name in states),
-                "messages": sum(states.values()), "instances": instances[who],
+                "messages": messages[who], "instances": instances[who],
                 "evidence": " ".join(f"{trace}#{seq}" for trace, seq in proof),
             })  # fmt: skip
     names = ["path", *keys, "state", "states", "messages", "instances", "evidence"]
