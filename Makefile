@@ -1,12 +1,13 @@
 # make report and make test set everything up themselves; needed are Python 3.11 or newer with venv, and make.
 #   make report [TRACES="file folder glob ..."]    build/report/index.html, by default from the bundled captures
 #   make test   [PYTEST_ARGS="-k name"]            the tests
-# PYTHON=/path/to/python3 chooses the interpreter, VENV=folder the environment.
+# PYTHON=/path/to/python3 chooses the interpreter, VENV=folder the environment, JOBS=0 runs the tests in one process.
 
 SHELL := /bin/sh
 VENV ?= .venv
 TRACES ?=
 PYTEST_ARGS ?=
+JOBS ?= logical
 BIN := $(VENV)/bin
 READY := $(VENV)/.mcplab-ready
 READY_TEST := $(VENV)/.mcplab-ready-test
@@ -67,7 +68,7 @@ report: $(READY)
 
 test: $(READY_TEST)
 	$(COMPILE_OURS)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 $(PYTEST_ARGS)
 
 check: $(READY_TEST)
 	$(BIN)/ruff check .
