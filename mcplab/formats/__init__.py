@@ -5,19 +5,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from mcplab.formats import (
+    cassette,
+    chrome_trace,
+    claude_code,
     claude_desktop,
     clock,
     curl,
+    cursor,
+    event_stream,
+    fast_agent,
     golog,
     har,
+    inspector,
+    inspector_network,
     lsp,
+    mcp_remote,
+    mcpjam,
     mcpsnoop,
     native,
     plain,
     prose,
+    python_sdk,
+    recordings,
     vscode,
 )
 from mcplab.formats.source import Source, as_utf8
@@ -39,14 +52,40 @@ FORMATS: tuple[Format, ...] = (  # type: ignore[assignment]
     native,
     mcpsnoop,
     har,
-    curl,
-    vscode,
+    inspector,
+    inspector_network,
+    mcpjam,
+    cassette,
+    recordings,
     claude_desktop,
+    vscode,
+    claude_code,
+    fast_agent,
+    mcp_remote,
+    cursor,
+    python_sdk,
+    curl,
     golog,
     lsp,
+    event_stream,
     plain,
     prose,
 )
+
+WRITERS = {module.NAME: module for module in (native, mcpsnoop, chrome_trace)}
+"""The formats that can be written: ``write(record)`` gives the file piece by piece, ``LOST`` says what it cannot hold."""
+
+
+def write(record: Record, format: str = native.NAME) -> Iterator[bytes]:
+    """The record as a file of the named format, piece by piece; ``TraceError`` names the formats that can be written."""
+    if format not in WRITERS:
+        raise TraceError(f"no format {format!r} to write; formats that can be written: {', '.join(WRITERS)}")
+    return WRITERS[format].write(record)
+
+
+def lost(format: str) -> tuple[str, ...]:
+    """What a file of this format cannot hold, in words."""
+    return getattr(WRITERS[format], "LOST", ())
 
 
 def names() -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 from array import array
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from mcplab.formats import scan
 from mcplab.formats.direction import NOTE, Dir, Directions
 from mcplab.formats.head import Head, look
 from mcplab.formats.source import Source
@@ -96,6 +97,32 @@ class Builder:
             text = text[: QUOTED * 4].decode("utf-8", "replace")
         shown = text[:QUOTED].encode("utf-8", "replace").decode()
         self.unread.append(Unread(self.source.file, line, shown, reason))
+
+    def rescue(
+        self,
+        text: str,
+        line: int,
+        *,
+        conn: str | UnsetType = "c1",
+        ts: Any = UNSET,
+        known: Container[str] = (),
+        dir: Dir = UNSET,
+    ) -> int:
+        """Messages that are whole in a damaged stretch of the file, but for the ``known`` ones; without ``dir`` their
+        direction is inferred. How many there were."""
+        count = 0
+        for start, body, heads in scan.rescue(text):
+            if body in known:
+                continue
+            state = self.directions(conn if isinstance(conn, str) else "")
+            at = line + text.count("\n", 0, start)
+            self.message(body, at, conn=conn, ts=ts, dir=state.of(heads) if dir is UNSET else dir, heads=heads)
+            count += 1
+        if count:
+            self.note(
+                "whole messages out of damaged places are kept; who sent them is inferred, other facts of them are lost"
+            )
+        return count
 
     def note(self, text: str) -> None:
         """Something that this source cannot tell; said once."""

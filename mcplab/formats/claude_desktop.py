@@ -29,6 +29,7 @@ _MESSAGE = re.compile(r"Message from (client|server): ?")
 _TAIL = re.compile(r"==> (.*) <==\s*$")
 _FILE = re.compile(r"mcp-server-(.+?)\.log")
 _SUFFIX = re.compile(r"\s*\{ metadata: .*\}\s*$", re.DOTALL)
+_AFTER = re.compile(r"\s*\{ metadata: \w+ \}\s*")
 _SHORTENED = re.compile(r"\.\.\.\[\d+ chars truncated\]\.\.\.")
 _NOT_JSON = re.compile(r"(?:Unexpected|Expected|Bad control|Bad escaped|Unterminated|Invalid|\").*\bJSON\b", re.DOTALL)
 _QUOTED = re.compile(r'"(.*)"(?:\.\.\.)? is not valid JSON', re.DOTALL)
@@ -117,13 +118,15 @@ class _Log:
         if isinstance(found, str):
             cut = " (the log shortened it)" if _SHORTENED.search(rest) else ""
             self.builder.lost(number, rest, f"{found}{cut}")
+            self._rescue(number, server, ts, rest)
             return
         body, end = found
         if _SHORTENED.search(body):
             self.shortened += 1
         after = rest[end:]
-        if after.strip() and not _SUFFIX.fullmatch(after):
+        if after.strip() and not _AFTER.fullmatch(after):
             self.builder.lost(number, after, "text after a message")
+            self._rescue(number, server, ts, after)
         heads = look(body.encode("utf-8", "surrogateescape"))
         link = self._link(server, number, ts, direction, heads)
         self.builder.message(
@@ -160,7 +163,9 @@ class _Log:
 
     def _lifecycle(self, number: int, server: str, ts: str | UnsetType, rest: str) -> None:
         words = _SUFFIX.sub("", rest)
-        if words.startswith("Initializing server"):
+        if '"jsonrpc"' in rest and self._rescue(number, server, ts, rest):
+            self.builder.lost(number, rest, "damaged: a message, but not the words that go before one")
+        elif words.startswith("Initializing server"):
             self.starting[server] = self.starting.get(server, 0) + 1
         elif words.startswith("Server started and connected"):
             self._begin(server, number, ts)
@@ -195,12 +200,19 @@ class _Log:
         """A line without a prefix: the rest of an entry, else what the server wrote to stderr."""
         if not line.strip("\0 \t"):
             return
+        if '"jsonrpc"' in line and self._rescue(number, self.section, UNSET, line):
+            self.builder.lost(number, line, "damaged: a message, but not the words that go before one")
+            return
         if self.depth > 0:
             self.depth = max(0, self.depth + _balance(line))
             return
         servers = [self.section] if self.section else list(self.last)
         conn = self.last[servers[0]].name if len(servers) == 1 and servers[0] in self.last else UNSET
         self.builder.add("stderr", number, conn=conn, dir="s2c", raw=line)
+
+    def _rescue(self, number: int, server: str, ts: str | UnsetType, rest: str) -> int:
+        links = self.open.get(server) or list(self.last.values())[-1:]
+        return self.builder.rescue(rest, number, conn=links[-1].name if links else server or "c1", ts=ts)
 
     def close(self) -> None:
         if self.other:
@@ -209,6 +221,17 @@ class _Log:
             self.builder.note(f"{self.shortened} messages were shortened by the log and are not whole")
         if self.twice:
             self.builder.note(f"{self.twice} messages stood in two of the files and are kept once")
+
+
+def not_json(words: str) -> str | None:
+    """What V8's "... is not valid JSON" quotes of a text that was no JSON ("" where nothing); None for other words."""
+    found = re.search(
+        r"(?:Unexpected|Expected|Bad control|Bad escaped|Unterminated|Invalid) .*\bJSON\b|is not valid JSON", words
+    )
+    if found is None:
+        return None
+    quoted = _QUOTED.search(words)
+    return quoted[1] if quoted is not None else ""
 
 
 def _balance(line: str) -> int:

@@ -42,8 +42,10 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     """Read the transcript; each command, or each request line, is one exchange of one client."""
     builder = Builder(source, NAME, transport="streamable-http")
     exchanges: list[Exchange] = []
+    blocks: list[tuple[str, int]] = []
     for number, block in _cut(text.lines(source.data)):
         exchanges.extend(_Transcript(number, block, builder).exchanges())
+        blocks.append(("\n".join(block), number))
     builder.note("no times: curl prints none")
     builder.note("the transcript goes command by command: the order of exchanges that overlapped is not in it")
     if len(exchanges) > 1:
@@ -51,6 +53,10 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     if any(exchange.request_body is None and exchange.method == "POST" for exchange in exchanges):
         builder.note("a POST whose command is not in the transcript has no request body")
     http.add(builder, exchanges, by_time=False)
+    known = {event.text for event in builder.events}
+    for whole, number in blocks:
+        if '"jsonrpc"' in whole and builder.rescue(whole, number, known=known):
+            builder.lost(number, whole, "damaged: a message where curl prints none")
     return builder.record()
 
 
@@ -77,6 +83,7 @@ class _Transcript:
         self.number = number
         self.method, self.url, self.data = "", "", None
         self.headers: list[tuple[str, str]] = []
+        self.redirected = False  # then the same body is sent again
         used = 0
         if block and _COMMAND.match(block[0]):
             used = self._command(block)
@@ -177,6 +184,7 @@ class _Transcript:
                 if current is not None:
                     finish()
                 current = self._exchange(sent, at)
+                self.redirected = status[1].startswith("3")
                 current.status, state = int(status[1]), "interim" if interim else "head"
                 if interim:
                     current = None
@@ -199,6 +207,8 @@ class _Transcript:
                 and not _INFO.match(line)
             ):
                 current.response_headers = [*current.response_headers, (header[1], header[2])]
+            elif state == "head" and not line.startswith(("{", "[", "*", "<")):
+                continue  # a header that is damaged
             elif _INFO.match(line) or (_METER.match(line) and "{" not in line):
                 if current is not None and re.match(
                     r"\* (?:Connection #?\d+ .*left intact|Closing connection|transfer closed|shutting down)", line
@@ -223,12 +233,14 @@ class _Transcript:
 
     def _exchange(self, sent: _Head | None, at: int) -> Exchange:
         method = sent.method if sent is not None else self.method
+        data, self.data = self.data, self.data if self.redirected else None
+        self.redirected = False
         return Exchange(
             method=method or "",
             url=sent.path if sent is not None and sent.path else self.url,
             line=self.number,
             request_headers=sent.headers if sent is not None and sent.headers else self.headers,
-            request_body=self.data if method not in ("GET", "DELETE", "HEAD") else None,
+            request_body=data if method not in ("GET", "DELETE", "HEAD") else None,
             response_line=at,
         )
 

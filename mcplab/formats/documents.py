@@ -114,26 +114,3 @@ def _gap(text: str, start: int, end: int, reason: str) -> Iterator[Item]:
     gap = text[start:end]
     if len(gap) > 8 and any(c not in " \t\r\n,[]{}" for c in gap):
         yield Item(gap, start, None, reason)
-
-
-def messages(text: str, names: Sequence[str], *, quoted: bool = False) -> Iterator[tuple[str, int, str]]:
-    """The values of members called ``names`` in a broken object that can still be read: (name, position, text).
-
-    ``quoted``: the value is a JSON string that holds the text, which is unescaped; else the value's own text.
-    """
-    pos = 0
-    effort = _EFFORT * len(text)
-    for found in re.finditer('"(' + "|".join(map(re.escape, names)) + r')"\s*:\s*', text):
-        if found.start() < pos or effort < 0:
-            continue
-        start = found.end()
-        if text[start : start + 1] not in ('"',) if quoted else text[start : start + 1] not in ("{", "["):
-            continue
-        try:
-            value, end = jsontext.value(text, start)
-        except ValueError as error:
-            effort -= getattr(error, "pos", len(text)) - start
-            continue
-        effort -= end - start
-        pos = end
-        yield found[1], start, value if quoted else text[start:end]

@@ -9,9 +9,10 @@ import re
 
 from msgspec import UNSET
 
-from mcplab.formats import direction, text, words
+from mcplab.formats import direction, scan, text, words
 from mcplab.formats.build import NO_CLOCK, NO_HTTP, NO_TRANSPORT, Builder
 from mcplab.formats.head import look
+from mcplab.formats.plain import Conns
 from mcplab.formats.source import Source
 from mcplab.model import Record
 
@@ -37,32 +38,42 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     for number, line in enumerate(text.lines(source.data), 1):
         head = _LINE.match(line)
         if head is None:
-            loose = re.search(r'\{"(?:jsonrpc|id|method|result|error)"', line)
-            if loose is None or isinstance(text.json_in(line, loose.start()), str):
+            whole = list(scan.rescue(line))
+            for _, inner, heads in whole:
+                found.append((number, None, inner, heads))
+                builder.lost(number, line, "damaged: a message, but not the word that goes before one")
+            if not whole:
                 found.append((number, None, line, None))
-                continue
-            begin, word = loose.start(), None
-        else:
-            begin, word = head.end(), "received" if head[1] == "read" else "sent"
+            continue
+        begin, word = head.end(), "received" if head[1] == "read" else "sent"
         body = text.json_in(line, begin)
         if isinstance(body, str):
             builder.lost(number, line, body)
+            found.extend((number, None, inner, heads) for _, inner, heads in scan.rescue(line))
             continue
         heads = look(body[0].encode("utf-8", "surrogateescape"))
+        if '"jsonrpc"' in line[body[1] :]:
+            builder.lost(number, line[body[1] :], "damaged: text after a message")
         votes.append((word or "", state.of(heads) if isinstance(heads, list) else UNSET))
         found.append((number, word, body[0], heads))
+        found.extend((number, None, inner, each) for _, inner, each in scan.rescue(line[body[1] :]))
     sent = words.side(votes)
     builder.note(words.SIDE if sent is not None else words.NO_SIDE)
+    conns = Conns(builder)
     for number, word, line, heads in found:
         if heads is None:
             failed = _ERROR.match(line)
             if failed is not None:
                 odd = UNSET if "EOF" in line else True
-                builder.add("close", number, conn="c1", reason=line.strip(), unexpected=odd)
+                builder.add("close", number, conn=conns.current, reason=line.strip(), unexpected=odd)
             elif line.strip("\0 \t"):
                 builder.note("lines that are none of the transport's are left out")
             continue
-        builder.message(line, number, dir=words.resolve(word, sent))
+        told = words.resolve(word, sent)
+        if told is UNSET and isinstance(heads, list):
+            told = builder.directions(conns.current).of(heads)
+        conn = conns.of(heads) if isinstance(heads, list) else conns.current
+        builder.message(line, number, conn=conn, dir=told)
     builder.note(NO_CLOCK)
     builder.note("the log holds messages as the SDK encoded them again, not their own bytes")
     builder.note(NO_TRANSPORT + " (LoggingTransport wraps any)")

@@ -11,8 +11,6 @@ from msgspec import UNSET
 
 from mcplab.formats import clock, documents, http, text
 from mcplab.formats.build import Builder
-from mcplab.formats.direction import Directions
-from mcplab.formats.head import look
 from mcplab.formats.http import Exchange
 from mcplab.formats.source import Source
 from mcplab.model import Record, TraceError
@@ -24,6 +22,7 @@ _FIRST = (
     "_initiator", "_priority", "_resourceType", "_connectionId", "connection", "pageref", "startedDateTime", "request",
     "_fetchType", "serverIPAddress", "time", "cache", "timings", "response",
 )  # fmt: skip
+_TELLING = ('"request"', '"response"', '"text"', "jsonrpc")
 _SIGN = re.compile(r'"log"\s*:\s*\{')
 
 
@@ -46,17 +45,20 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     creator = re.search(r'"creator"\s*:\s*\{\s*"name"\s*:\s*"([^"]*)"', whole[:4096])
     for item in documents.items(whole, ("log", "entries"), _FIRST, lambda v: isinstance(v.get("request"), dict)):
         if not isinstance(item.value, dict):
-            if item.value is None and '"request"' in item.text or '"text"' in item.text or '"response"' in item.text:
+            if '"' in item.text and (item.value is not None or any(word in item.text for word in _TELLING)):
                 builder.lost(lines[item.start], item.text, item.reason or "no HAR entry")
-                salvaged.extend(
-                    (found, lines[item.start + at])
-                    for _, at, found in documents.messages(item.text, ("text",), quoted=True)
-                )
+                salvaged.append((item.text, lines[item.start]))
             continue
         try:
-            exchanges.append(_exchange(item, lines))
+            made = _exchange(item, lines)
+            exchanges.append(made)
+            bodies = (made.request_body or "", made.response_body or "")
+            if item.text.count('\\"jsonrpc\\"') > sum(body.count('"jsonrpc"') for body in bodies):
+                builder.lost(lines[item.start], item.text, "an entry with a message where HAR has none")
+                salvaged.append((item.text, lines[item.start]))
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             builder.lost(lines[item.start], item.text, f"no HAR entry: {error}")
+            salvaged.append((item.text, lines[item.start]))
     if creator is not None and creator[1] == "mcpsnoop":
         builder.note("written by mcpsnoop: URLs, status and times are a mapping of its own, and bodies hold params and results "
                      "without the JSON-RPC message around them, so no message can be recovered; read its session JSONL")  # fmt: skip
@@ -69,7 +71,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     http.add(builder, ours, by_time=True)
     if any(event.sse is not UNSET for event in builder.events):
         builder.note("HAR gives a stream one time for its whole body: all but its last event have none")
-    _rescue(builder, salvaged)
+    rescue(builder, salvaged)
     if not builder.events and exchanges:
         raise TraceError(f"{source.file}: a HAR of {len(exchanges)} entries, none of them MCP")
     return builder.record()
@@ -136,23 +138,9 @@ def _name_connections(exchanges: list[Exchange], builder: Builder) -> None:
         builder.note("the entries do not name their TCP connections: taken as one")
 
 
-def _rescue(builder: Builder, salvaged: list[tuple[str, int]]) -> None:
-    """Messages out of damaged entries: without HTTP facts, at the end, their direction by ids and methods."""
-    state = Directions()
-    for event in builder.events:
-        if event.kind == "message":
-            heads = look(bytes(event.msg))  # type: ignore[arg-type]
-            if isinstance(heads, list):
-                state.note(heads, event.dir)
-    for body, line in salvaged:
-        found = look(body.encode("utf-8", "surrogateescape"))
-        bodies = [body]
-        if isinstance(found, str):
-            from mcplab.formats import sse
-
-            bodies = [part.data for part in sse.split(body) if isinstance(part.data, str)]
-        for each in bodies:
-            heads = look(each.encode("utf-8", "surrogateescape"))
-            if isinstance(heads, list):
-                builder.message(each, line, conn="c1", dir=state.of(heads), heads=heads)
-                builder.note("messages out of damaged entries stand at the end and have no HTTP facts")
+def rescue(builder: Builder, salvaged: list[tuple[str, int]]) -> None:
+    """Messages out of damaged entries: without HTTP facts, at the end."""
+    known = {event.text for event in builder.events}
+    for broken, line in salvaged:
+        if builder.rescue(broken, line, known=known):
+            builder.note("messages out of damaged entries stand at the end and have no HTTP facts")

@@ -182,18 +182,21 @@ def _request(builder: Builder, exchange: Exchange) -> None:
 
 
 def _response(builder: Builder, exchange: Exchange) -> None:
-    if exchange.status is None:
+    if exchange.status is None and not exchange.response_body:
         if exchange.broken:
             builder.add("close", exchange.line, conn=exchange.conn, ts=exchange.ended, reason=exchange.broken,
                         unexpected=True, http=Http(exchange=exchange.name))  # fmt: skip
         return
     kept = headers(exchange.response_headers)
-    facts = Http(status=exchange.status, headers=kept, exchange=exchange.name)
+    status = UNSET if exchange.status is None else exchange.status
+    facts = Http(status=status, headers=kept, exchange=exchange.name)
     body = exchange.response_body
     line = exchange.response_line or exchange.line
     at = {"conn": exchange.conn, "dir": "s2c"}
     kind = kept.get("content-type", "")
-    if "text/event-stream" in kind.lower() or (not kind and body and sse.looks_like(body)):
+    if "text/event-stream" in kind.lower():
+        _stream(builder, exchange, facts, body, line)
+    elif body and "json" not in kind.lower() and sse.looks_like(body) and "data:" in body:
         _stream(builder, exchange, facts, body, line)
     elif body and not isinstance(look(body.encode("utf-8", "surrogateescape")), str):
         builder.message(body, line, ts=exchange.ended, http=facts, **at)
@@ -221,6 +224,8 @@ def _stream(builder: Builder, exchange: Exchange, facts: Http, body: str | None,
             builder.lost(line + part.line, part.raw, f"the stream is cut off inside an event: {heads}")
         else:
             builder.add("sse", line + part.line, raw=part.raw, sse=Sse(**known, data=part.data), **at)
+            if '"jsonrpc"' in part.raw:  # whole messages in an event that is none
+                builder.rescue(part.raw, line + part.line, conn=exchange.conn, ts=at["ts"], dir="s2c")
     if exchange.closed:
         builder.add("close", line, conn=exchange.conn, http=Http(exchange=exchange.name))
 

@@ -5,13 +5,14 @@ Lossless for messages: ``raw`` holds their own bytes. Text that is no JSON stand
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from msgspec import UNSET
 
 from mcplab import jsontext
-from mcplab.formats import clock, documents, text
+from mcplab.formats import clock, text
 from mcplab.formats.build import Builder
 from mcplab.formats.source import Source
 from mcplab.model import Event, Http, Record
@@ -20,6 +21,7 @@ NAME = "mcpsnoop"
 TITLE = "mcpsnoop session JSONL"
 
 LOST = (
+    "messages and text whose direction is not known",
     "stdio open and close events, exit codes and monotonic times",
     "HTTP paths, exchanges, events without a message, and all headers but Mcp-Method, Mcp-Name, MCP-Protocol-Version "
     "and WWW-Authenticate's scheme",
@@ -49,12 +51,12 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         except (ValueError, RecursionError) as error:
             reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
             builder.lost(number, stripped, reason)
-            for _, _, body in documents.messages(whole, ("raw",)):
-                direction = "c2s" if '"c2s"' in whole else "s2c" if '"s2c"' in whole else UNSET
-                builder.message(body, number, conn=_quoted(whole, "session_id") or "c1", dir=direction)
+            session = re.search(r'"session_id"\s*:\s*"([^"\\]*)"', whole)
+            builder.rescue(whole, number, conn=session[1] if session is not None else "c1")
             continue
         if not isinstance(envelope, dict) or "direction" not in envelope:
             builder.lost(number, stripped, "no mcpsnoop envelope")
+            builder.rescue(whole, number)
             continue
         _take(builder, number, whole, envelope, seen)
     if "http" in seen:
@@ -74,7 +76,7 @@ def _take(builder: Builder, number: int, whole: str, envelope: dict[str, Any], s
     at = {"conn": conn, "ts": clock.utc(envelope.get("ts"))}
     if envelope.get("server_label"):
         builder.header.setdefault("label", str(envelope["server_label"]))
-    if direction == "meta":
+    if direction == "meta" and '"jsonrpc"' not in whole:
         raw = envelope.get("raw")
         if isinstance(raw, dict) and isinstance(raw.get("command"), list):
             builder.header.setdefault("config", {})["command"] = [str(word) for word in raw["command"]]
@@ -87,6 +89,7 @@ def _take(builder: Builder, number: int, whole: str, envelope: dict[str, Any], s
         return
     if direction not in ("c2s", "s2c"):
         builder.lost(number, whole, f"direction {direction!r} is none that mcpsnoop has")
+        builder.rescue(whole, number, conn=conn, ts=at["ts"])
         return
     for flag, meaning in (
         ("truncated", "some frames were cut at mcpsnoop's size limit"),
@@ -99,6 +102,9 @@ def _take(builder: Builder, number: int, whole: str, envelope: dict[str, Any], s
     if "raw" in envelope:
         body, _ = jsontext.get(whole, "raw")
         builder.message(body or "null", number, dir=direction, http=facts, **at)
+    elif "text" not in envelope:
+        builder.lost(number, whole, "an envelope with neither raw nor text")
+        builder.rescue(whole, number, conn=conn, ts=at["ts"])
     else:
         raw = jsontext.printable(str(envelope.get("text", "")))
         builder.add("unparsed", number, dir=direction, raw=raw, reason="no JSON, says mcpsnoop", http=facts, **at)
@@ -123,11 +129,6 @@ def _facts(envelope: dict[str, Any]) -> Http:
         status=status if isinstance(status, int) and not isinstance(status, bool) and status else UNSET,
         headers=headers or UNSET,
     )
-
-
-def _quoted(text_: str, name: str) -> str | None:
-    found = next((value for key, _, value in documents.messages(text_, (name,), quoted=True) if key == name), None)
-    return found if isinstance(found, str) else None
 
 
 def write(record: Record) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from mcplab import jsontext
+from mcplab.formats import scan
 from mcplab.formats.source import Source
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, Http, Record, TraceError, Unread
 
@@ -205,9 +206,10 @@ class _Reading:
             before = last.get(http.status)
             if before != headers:
                 key = tuple(headers.values())
-                before = shared.get(key)
+                known = shared.get(key)
+                before = known if known is not None and known == headers else shared.setdefault(key, headers)
                 if before != headers:
-                    before = shared[key] = headers
+                    before = headers
                 last[http.status] = before
             put(http, "headers", before)
 
@@ -230,19 +232,25 @@ class _Reading:
             found, faults = _slowly(line)
             for fault in faults:
                 self.fault(number, fault, line)
-            if found is None:
-                return
-            event = found
+            for each in found:
+                self._keep(each, number, line)
+            return
+        self._keep(event, number, bytes(view))
+
+    def _keep(self, event: Event, number: int, line: bytes) -> None:
         if event.kind == "message" and event.msg is UNSET:
-            self.fault(number, "a message without msg", bytes(view))
+            self.fault(number, "a message without msg", line)
+            for _, body, _ in scan.rescue(line.decode("utf-8", "surrogateescape")):
+                raw = msgspec.Raw(body.encode("utf-8", "surrogateescape"))
+                self._keep(msgspec.structs.replace(event, msg=raw), number, line)
             return
         if event.kind == "sse" and event.sse is UNSET:
             event = self._mark(event, number)
         if isinstance(event.ts, str) and not _TIME.match(event.ts):
-            self.fault(number, f"ts {event.ts[:40]!r} is no time: the event is kept without one", bytes(view))
+            self.fault(number, f"ts {event.ts[:40]!r} is no time: the event is kept without one", line)
             event = msgspec.structs.replace(event, ts=UNSET)
         if event.kind not in KINDS:
-            self.fault(number, f"kind {event.kind!r} is none of version {FORMAT_VERSION}: kept as it is", bytes(view))
+            self.fault(number, f"kind {event.kind!r} is none of version {FORMAT_VERSION}: kept as it is", line)
         self.events.append(event)
         self.linenos.append(number)
 
@@ -277,18 +285,33 @@ def _plain(made: list[_Known]) -> bool:
     )
 
 
-_MSG = re.compile(r'"msg"\s*:\s*')
-
-
-def _slowly(line: bytes) -> tuple[Event | None, list[str]]:
-    """An event that the fast decoder refused (a later word, a lone surrogate), or None; and what is wrong with it."""
-    text = line.decode("utf-8", "surrogateescape")
+def _slowly(line: bytes) -> tuple[list[Event], list[str]]:
+    """Events of a line that the fast decoder refused (a later word, a lone surrogate, damage); and what is wrong."""
+    text = line.decode("utf-8", "surrogateescape").strip("\0 \t\r")
     try:
-        value = jsontext.loads(text)
+        event, faults = _event(text, jsontext.loads(text))
+        return ([] if event is None else [event]), faults
     except RecursionError:
-        return None, ["nested too deeply to be read"]
+        return [], ["nested too deeply to be read"]
     except ValueError as error:
-        return _rescued(text, f"no JSON: {error}")
+        found, faults = [], [f"no JSON: {error}"]
+    pos = 0
+    while 0 <= pos < len(text):  # two lines whose line break was lost, or damage
+        try:
+            value, end = jsontext.value(text, pos)
+        except ValueError:
+            break
+        event, wrong = _event(text[pos:end], value)
+        found += [] if event is None else [event]
+        faults += wrong
+        pos = text.find("{", end)
+    if pos >= 0:
+        more, saved = _rescued(text[pos:])
+        found, faults = found + more, faults + saved
+    return found, faults
+
+
+def _event(text: str, value: Any) -> tuple[Event | None, list[str]]:
     if not isinstance(value, dict):
         return None, ["a JSON value, but no event object"]
     if value.get("kind") == "header":
@@ -304,43 +327,41 @@ def _slowly(line: bytes) -> tuple[Event | None, list[str]]:
         del value["seq"]
     if "dir" in value and value["dir"] not in ("c2s", "s2c"):
         faults.append(f"dir {jsontext.dumps(value.pop('dir'))[:40]} is neither c2s nor s2c: kept without a direction")
-    if "kind" not in value and "msg" in value:
+    if value.get("kind") not in KINDS and "msg" in value:
+        said = jsontext.dumps(value.get("kind"))[:40]
+        faults.append(f"kind {said} is none of version {FORMAT_VERSION}: taken as a message because it has msg")
         value["kind"] = "message"
-        faults.append("no kind: taken as a message because it has msg")
     try:
         return msgspec.convert(value, Event), faults
     except msgspec.ValidationError as error:
         first = f"no event: {error}"
-    bare = {key: value[key] for key in ("kind", "seq", "conn", "dir", "msg", "ts") if key in value}
+    except UnicodeEncodeError:
+        first = "a member with bytes that are no UTF-8"
+    bare = {
+        key: jsontext.printable(value[key]) if isinstance(value[key], str) else value[key]
+        for key in ("kind", "seq", "conn", "dir", "msg", "ts", "raw", "reason")
+        if key in value
+    }
     try:  # a member that nobody needs to understand the message is wrong
         return msgspec.convert(bare, Event), [*faults, f"{first}: kept without its other members"]
     except msgspec.ValidationError:
         return None, [*faults, first]
 
 
-def _rescued(text: str, why: str) -> tuple[Event | None, list[str]]:
-    """The message of a line that is damaged around it."""
-    found = _MSG.search(text)
-    if found is None:
-        return None, [why]
-    try:
-        _, end = jsontext.value(text, found.end())
-    except ValueError:
-        return None, [why]
-    fields: dict[str, Any] = {
-        "kind": "message",
-        "msg": msgspec.Raw(text[found.end() : end].encode("utf-8", "surrogateescape")),
-    }
-    for name, pattern in (
-        ("seq", r"(\d{1,15})"),
-        ("conn", r'"([^"\\]*)"'),
-        ("dir", r'"(c2s|s2c)"'),
-        ("ts", r'"([0-9T:.Z-]+)"'),
-    ):
-        member = re.search(rf'"{name}"\s*:\s*{pattern}\s*[,}}]', text[: found.start()])
-        if member is not None:
-            fields[name] = int(member[1]) if name == "seq" else member[1]
-    return Event(**fields), [f"{why}: its message is kept, with the members that can be read"]
+def _rescued(text: str) -> tuple[list[Event], list[str]]:
+    """The messages of a line that is damaged around them, with the members that can still be read."""
+    found: list[Event] = []
+    for start, body, _ in scan.rescue(text):
+        fields: dict[str, Any] = {"kind": "message", "msg": msgspec.Raw(body.encode("utf-8", "surrogateescape"))}
+        for name, pattern in _MEMBERS:
+            member = re.search(rf'"{name}"\s*:\s*{pattern}\s*[,}}]', text[max(0, start - 400) : start])
+            if member is not None:
+                fields[name] = int(member[1]) if name == "seq" else member[1]
+        found.append(Event(**fields))
+    return found, ["its message is kept, with the members that can be read"] if found else []
+
+
+_MEMBERS = (("seq", r"(\d{1,15})"), ("conn", r'"([^"\\]*)"'), ("dir", r'"(c2s|s2c)"'), ("ts", r'"([0-9T:.Z-]+)"'))
 
 
 def encode(event: Event) -> bytes:

@@ -81,13 +81,14 @@ def parse(source: Source, name: str, *, tz: str | None = None, given: Dir = UNSE
     sent = words.side(_votes(found)) if any(each.word in ("sent", "received") for each in found) else None
     if any(each.word in ("sent", "received") for each in found):
         builder.note(words.SIDE if sent is not None else words.NO_SIDE)
-    conns = _Conns(builder)
+    conns = Conns(builder)
     timed = False
     lines = source.data.count(b"\n")
     for each in found:
         if isinstance(each.heads, str):
             if each.line > lines and each.text.lstrip()[:1] in ("{", "["):
                 builder.lost(each.line, each.text, f"the file ends inside a message: {each.heads}")
+                builder.rescue(each.text, each.line, conn=conns.current)
             else:
                 state = builder.directions(conns.current)
                 told = given if given is not UNSET else state.answer(each.text)
@@ -123,6 +124,7 @@ def _found(data: bytes, builder: Builder) -> list[Found]:
             )
             if made is None:
                 builder.lost(lines[item.start], item.text, item.reason or str(heads))
+                found.extend(Found(body, lines[item.start + at], inner) for at, body, inner in scan.rescue(item.text))
             else:
                 made.line = lines[item.start]
                 found.append(made)
@@ -165,7 +167,7 @@ def when(time: Any, local: Any = None) -> Any:
     return UNSET
 
 
-class _Conns:
+class Conns:
     """Connections of a source without marks between them (``SPLIT``)."""
 
     def __init__(self, builder: Builder) -> None:

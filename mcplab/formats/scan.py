@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from mcplab import jsontext
-from mcplab.formats import words
+from mcplab.formats import sse, words
 from mcplab.formats.head import Head, look
 
 _EFFORT = 64
+_BLANK = "\0 \t\r\ufeff"
 _OPEN = re.compile(r'\{(?=\s*(?:"|$))|\[(?=\s*(?:\{|$))', re.MULTILINE)
 _MEMBERS = (
     "message",
@@ -60,52 +61,54 @@ class Found(Struct):
 
 
 def scan(found: list[str]) -> Iterator[Found]:
-    """Everything in the lines, in order; blank lines are passed over."""
-    starts: list[int] = []
-    total = 0
-    for line in found:
-        starts.append(total)
-        total += len(line) + 1
+    """Everything in the lines, in order; blank lines are passed over. What follows a message on its line comes next."""
     text = "\n".join(found)
-    effort = _EFFORT * max(total, 1024)
-    number = 0
-    while number < len(found):
-        line = found[number].strip("\0 \t\r\ufeff")
+    effort = _EFFORT * max(len(text), 1024)
+    pos, number = 0, 1
+    while pos < len(text):
+        stop = text.find("\n", pos)
+        stop = len(text) if stop < 0 else stop
+        line = text[pos:stop].strip(_BLANK)
         if not line:
-            number += 1
+            pos, number = stop + 1, number + 1
             continue
+        made = None
         if line[0] in "{[" and line[-1] in "}]":
             heads = look(line.encode("utf-8", "surrogateescape"))
             if not isinstance(heads, str):
-                yield Found(line, number + 1, heads, last=number + 1)
-                number += 1
-                continue
-        made = None
-        for at in [spot.start() for spot in _OPEN.finditer(found[number])][:4]:
+                made, end = Found(line, number, heads, last=number), stop
+        begins = [pos + spot.start() for spot in _OPEN.finditer(text[pos:stop])][:4] if made is None else []
+        for begin in begins:
             if effort < 0:
                 break
-            begin = starts[number] + at
             try:
                 _, end = jsontext.value(text, begin)
             except ValueError as error:
-                effort -= getattr(error, "pos", total) - begin
+                effort -= getattr(error, "pos", len(text)) - begin
                 continue
             effort -= end - begin
-            last = number + text.count("\n", begin, end)
-            made = _made(
-                text[begin:end], number + 1, found[number][:at], text[end : starts[last] + len(found[last])], last + 1
-            )
+            after = text.find("\n", end)
+            rest = text[end : len(text) if after < 0 else after]
+            made = _made(text[begin:end], number, text[pos:begin], rest, number + text.count("\n", begin, end))
             if made is not None:
                 break
         if made is None:
             reason = look(line.encode("utf-8", "surrogateescape")) if line[0] in '{["-0123456789tfn' else "no JSON"
             yield Found(
-                found[number].strip("\0"), number + 1, reason if isinstance(reason, str) else "no JSON", last=number + 1
+                text[pos:stop].strip("\0\r"), number, reason if isinstance(reason, str) else "no JSON", last=number
             )
-            number += 1
+            pos, number = stop + 1, number + 1
+            continue
+        yield made
+        number = made.last
+        pos = end
+        if text[pos : pos + 1] == "\n":
+            pos, number = pos + 1, number + 1
         else:
-            yield made
-            number = made.last
+            stop = text.find("\n", pos)
+            stop = len(text) if stop < 0 else stop
+            if not text[pos:stop].strip(_BLANK + ",]"):
+                pos, number = stop + 1, number + 1
 
 
 def _made(text: str, line: int, before: str, after: str, last: int) -> Found | None:
@@ -151,3 +154,73 @@ def _plain(text: str) -> Any:
         return jsontext.loads(text)
     except ValueError:
         return None
+
+
+_START = re.compile(r'\{\s*"(?:jsonrpc|id|method|params|result|error)"\s*:|\[\s*\{\s*"jsonrpc"\s*:')
+_STRING = re.compile(r'"(?=(?:event|data|id|retry)?:\s|\s*[\[{](?:\\[nrt]|\s)*\\")')
+_ESCAPED = re.compile(r'[\[{](?:[^"\\\n]|\\(?![nr]).)*')
+_ESCAPED_START = re.compile(r'\[?\{\s*\\"(?:jsonrpc|id|method|params|result|error)\\"')
+_MESSAGE = {"jsonrpc", "id", "method", "params", "result", "error"}
+
+
+def rescue(text: str) -> Iterator[tuple[int, str, list[Head]]]:
+    """The whole messages in damaged text: where each begins, its text, its heads. Only what says ``jsonrpc``, and has no
+    other members than a message has, counts.
+
+    Messages inside JSON strings (bodies, also of event streams) are found too, even where the string is damaged.
+    """
+    effort = _EFFORT * max(len(text), 1024)
+    pos = 0
+    starts = sorted(
+        (found.start(), kind)
+        for kind, pattern in enumerate((_START, _STRING, _ESCAPED_START))
+        for found in pattern.finditer(text)
+    )
+    for start, kind in starts:
+        if start < pos or effort < 0:
+            continue
+        source, begin = text, start
+        if kind == 2:
+            source, begin = _escaped(text, start), 0
+        try:
+            value, end = jsontext.value(source, begin)
+        except ValueError as error:
+            effort -= getattr(error, "pos", len(source)) - begin
+            continue
+        effort -= end - begin
+        made = list(_bodies(text[start:end] if kind == 0 else value))
+        for body, heads in made:
+            yield start, body, heads
+        if made:
+            pos = start + (end - begin) - (2 if kind == 2 else 0)
+
+
+def _escaped(text: str, start: int) -> str:
+    """The JSON string that is left of a damaged one, from a message's beginning to the next line break or fault in it."""
+    found = _ESCAPED.match(text, start)
+    string = f'"{found[0]}"' if found is not None else '""'
+    try:
+        jsontext.value(string)
+    except ValueError as error:
+        return string[: getattr(error, "pos", 0)] + '"'
+    return string
+
+
+def _bodies(body: str) -> Iterator[tuple[str, list[Head]]]:
+    heads = look(body.encode("utf-8", "surrogateescape")) if body.lstrip()[:1] in ("{", "[") else ""
+    if isinstance(heads, list):
+        texts = [body] if body.lstrip()[:1] == "{" else jsontext.elements(body)
+        names = {name for text in texts for name, _ in jsontext.members(text)}
+        if names <= _MESSAGE and all(head.jsonrpc is not UNSET for head in heads):
+            yield body, heads
+    elif body[:1] in ("{", "["):
+        try:
+            _, end = jsontext.value(body)
+        except ValueError:
+            return
+        if end < len(body):
+            yield from _bodies(body[:end])
+    elif "data:" in body:
+        for part in sse.split(body):
+            for line in part.data.split("\n") if isinstance(part.data, str) else ():
+                yield from _bodies(line)

@@ -21,7 +21,8 @@ TITLE = "VS Code MCP output"
 
 _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d{1,6}"
 _HEAD = re.compile(
-    rf"[>\s]*(?:({_TIME})\s+\[(\w+)\] |(?=\[(?:editor -> server|server -> editor|Client Says|Server Says)\])|(?=Connection state: ))"
+    rf"[>\s]*(?:({_TIME})\s+\[(\w+)\] |(?=\[(?:editor -> server|server -> editor|Client Says|Server Says)\])|(?=Connection state: )"
+    rf"|(?=.{{0,60}}\[(?:editor -> server|server -> editor|Client Says|Server Says)\] ?[\[{{]))"
 )
 _FRAME = re.compile(r"\[(editor -> server|server -> editor|Client Says|Server Says)\] ?")
 _STATE = re.compile(r"Connection state: (\w+)\s*(.*)", re.DOTALL)
@@ -91,11 +92,12 @@ class _State:
     def entry(self, number: int, rest: str, ts: object) -> None:
         at = {"conn": self.conn, "ts": ts}
         words = rest.rstrip("\n")
-        frame = _FRAME.match(words)
+        frame = _FRAME.match(words) or (_FRAME.search(words[:100]) if ts is UNSET else None)
         if frame is not None:
             found = text.json_in(words, frame.end())
             if isinstance(found, str):
                 self.builder.lost(number, words, found)
+                self.builder.rescue(words, number, conn=self.conn, ts=ts)
                 return
             direction = "c2s" if frame[1] in ("editor -> server", "Client Says") else "s2c"
             self.builder.message(found[0], number, dir=direction, **at)  # type: ignore[arg-type]
@@ -110,6 +112,8 @@ class _State:
             self._failed(number, words[failed.end() :], words, at)
         elif (state := _STATE.match(words)) is not None:
             self._state(number, state[1], words, ts)
+        elif '"jsonrpc"' in words and self.builder.rescue(words, number, conn=self.conn, ts=ts):
+            self.builder.lost(number, words, "damaged: a message, but not the words that go before one")
         else:
             started = re.match(r"Starting server (.+)", words)
             if started is not None and not started[1].startswith("from "):
@@ -149,5 +153,7 @@ class _State:
                 self.entry(number + offset, line[frame.start() :], UNSET)
             elif arrow is not None and brace > arrow.end():
                 self.entry(number + offset, f"[{arrow[0]}] {line[brace:]}", UNSET)
+            elif '"jsonrpc"' in line and self.builder.rescue(line, number + offset, conn=self.conn):
+                self.builder.lost(number + offset, line, "damaged: a message, but not the words that go before one")
             elif line.strip():
                 self.other += 1

@@ -60,7 +60,7 @@ SIDE = "the source says sent and received, not by whom: whose log it is was told
 NO_SIDE = "the source says sent and received, but nothing in it tells whose log it is: no direction"
 
 
-def direction(word: Any) -> Dir | None:
+def direction(word: Any) -> str | None:
     """``c2s`` or ``s2c`` for a word that names both parties, ``sent`` or ``received`` for one that names none; else None."""
     if not isinstance(word, str):
         return None

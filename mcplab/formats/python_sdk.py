@@ -1,0 +1,161 @@
+"""Debug lines of the Python SDK, in whatever format its user chose for logging.
+
+``Sending client message: root=JSONRPCRequest(method='initialize', ...)`` (1.x) or ``jsonrpc='2.0' id=1 method=...`` (2.x),
+``SSE message: ...``, ``Received server message: ...`` are Python reprs (modelcontextprotocol/python-sdk,
+client/streamable_http.py, client/sse.py); ``Received JSON: b'{...}'`` (server/sse.py) holds the message's own bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+from typing import Any
+
+from msgspec import UNSET
+
+from mcplab.formats import clock, text
+from mcplab.formats.build import NO_HTTP, Builder
+from mcplab.formats.source import Source
+from mcplab.model import Record
+
+NAME = "python-sdk"
+TITLE = "Python SDK debug log"
+
+_LINE = re.compile(
+    r"(Sending client message|SSE message|Received server message|Received JSON|Received message from server"
+    r"|Parsed JSON response|JSON response): ?(?:SessionMessage\(message=)?(?:JSONRPCMessage\()?(?=root=|jsonrpc=|JSONRPC|method=|b['\"]|\{)"
+)
+_LOOSE = re.compile(r"(?=root=JSONRPC|JSONRPC(?:Request|Response|Notification|Error)\(|jsonrpc='2\.0' )()")
+_SENT = {"Sending client message", "Received JSON"}
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
+_SESSION = re.compile(r"Received session ID: (\S+)")
+_LIMIT = 1 << 20
+_NAMES = ("jsonrpc", "id", "method", "params", "result", "error")
+
+
+def sniff(data: bytes) -> bool:
+    """Are there the SDK's words before a message?"""
+    return _LINE.search(text.start(data)) is not None
+
+
+def read(source: Source, *, tz: str | None = None) -> Record:
+    """Read the messages that the client logged (or an SSE server received). Reprs are turned back into JSON."""
+    builder = Builder(source, NAME, infer=True)
+    local = clock.zone(tz)
+    rebuilt = naive = False
+    for number, line in enumerate(text.lines(source.data), 1):
+        clean = text.ANSI.sub("", line)
+        found = _LINE.search(clean) or _LOOSE.search(clean)
+        if found is None:
+            continue
+        time = _TIME.search(clean[: found.start()])
+        ts = clock.utc(time[0], local) if time is not None else UNSET
+        naive = naive or (time is not None and clock.is_naive(time[0]))
+        told = UNSET if found.re is _LOOSE else "c2s" if found[1] in _SENT else "s2c"
+        body = clean[found.end() :]
+        try:
+            message, own = _message(body)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+            builder.lost(number, line, f"a repr that cannot be read: {str(error)[:200]}")
+            continue
+        rebuilt = rebuilt or not own
+        builder.message(message, number, dir=told, ts=ts)
+    if rebuilt:
+        builder.note(
+            "messages are rebuilt from Python reprs: key order and numbers as the SDK had them, a member that is None is left out"
+        )
+    if naive:
+        builder.header["clock"] = "naive" if local is None else "utc"
+        if local is None:
+            builder.note(clock.NAIVE)
+    if re.search(rb"streamable_http|StreamableHTTP", source.data):
+        builder.header["transport"] = "streamable-http"
+    elif re.search(rb"mcp[./](?:client|server)[./]sse", source.data):
+        builder.header["transport"] = "sse"
+    builder.note(
+        "only what this side logged is here: answers that came as JSON, not as an event stream, are not logged by every version"
+    )
+    builder.note(NO_HTTP)
+    return builder.record()
+
+
+def _message(body: str) -> tuple[str | bytes, bool]:
+    """The message's text, and whether it is its own."""
+    if len(body) > _LIMIT:
+        raise ValueError("too long")
+    if body[:1] == "{":
+        found = text.json_in(body)
+        if isinstance(found, str):
+            raise ValueError(found)
+        return found[0], True
+    if body[:1] == "b":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = ast.literal_eval(_literal(body, 0))
+        if isinstance(value, bytes):
+            return value, True
+    body = body.removeprefix("root=")
+    call = body[: body.index("(")] if re.match(r"\w+\(", body) else ""
+    inside = body[len(call) + 1 :] if call else body
+    fields: dict[str, Any] = {}
+    pos = 0
+    while (name := re.compile(r"[\s,]*(\w+)=").match(inside, pos)) is not None:
+        source = _literal(inside, name.end())
+        pos = name.end() + len(source)
+        value = _value(source)
+        if name[1] in _NAMES and value is not None:
+            fields[name[1]] = value
+    if "jsonrpc" not in fields:
+        raise ValueError("no jsonrpc in it")
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False), False
+
+
+def _literal(body: str, start: int) -> str:
+    """The text of the Python literal or call that begins at ``start``."""
+    depth = 0
+    pos = start
+    string = re.compile(r"b?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
+    while pos < len(body):
+        mark = body[pos]
+        if mark in "'\"" or (mark == "b" and body[pos + 1 : pos + 2] in ("'", '"')):
+            found = string.match(body, pos)
+            if found is None:
+                raise ValueError("a string that does not end")
+            pos = found.end()
+            continue
+        if mark in "([{":
+            depth += 1
+        elif mark in ")]}":
+            if depth == 0:
+                break
+            depth -= 1
+        elif depth == 0 and mark in " ,":
+            break
+        pos += 1
+    if depth:
+        raise ValueError("brackets that do not close")
+    return body[start:pos]
+
+
+def _value(source: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _plain(ast.parse(source.strip(), mode="eval").body)
+
+
+def _plain(node: ast.expr) -> Any:
+    """A literal; a call such as ``ErrorData(code=1, message='x')`` is the object of its members that are not None."""
+    if isinstance(node, ast.Call):
+        members = {word.arg: _plain(word.value) for word in node.keywords if word.arg is not None}
+        return {name: value for name, value in members.items() if value is not None}
+    if isinstance(node, ast.Dict):
+        return {
+            str(_plain(key)): _plain(value)
+            for key, value in zip(node.keys, node.values, strict=True)
+            if key is not None
+        }
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [_plain(item) for item in node.elts]
+    return ast.literal_eval(node)
