@@ -21,8 +21,8 @@ LAYERS = [
     "jsontext spec formats data look",  # 1: the protocol as data, formats, bundled files, the look of figures
     "envelope pairing capabilities comparison negotiation channels bins gating",  # 2: pure functions
     "frames rulebook",  # 3: the tables, the rules
-    "traces",  # 4: Trace and Traces
-    "live plots render exports corpus notes sources stories told strips",  # 5: wire, figures, pages, files
+    "traces render told",  # 4: Trace and Traces, and how they are shown
+    "live plots exports corpus notes sources stories strips",  # 5: wire, figures, pages, files
     "widgets report cli __main__",  # 6: what people start
 ]
 TYPE_ONLY: set[tuple[str, str]] = set()

@@ -19,7 +19,7 @@ from mcplab import __version__
 from mcplab.cli.output import note, safe
 from mcplab.model import MCPLabError
 
-MODULES: Final = ("tables", "files")
+MODULES: Final = ("tables", "display", "files")
 """Modules of this package that hold commands, in the order in which help lists them."""
 
 app = typer.Typer(
