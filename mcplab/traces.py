@@ -15,13 +15,14 @@ import msgspec
 import pandas as pd
 from msgspec import Raw
 
-from mcplab import formats, jsontext
+from mcplab import formats, jsontext, render
 from mcplab.channels import Marks
 from mcplab.formats import native
 from mcplab.formats.source import Source, is_text, load, stem
 from mcplab.frames import Tables
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, JsonText, Record, TraceError
 from mcplab.rulebook import findings
+from mcplab.told import safe
 
 
 class Trace:
@@ -164,12 +165,9 @@ class Trace:
         return f"<Trace {self.name}: {len(self)} events, {self.format}>"
 
     def _repr_html_(self) -> str:
-        head = f"<b>{html.escape(self.name)}</b>: {len(self)} events, read as {html.escape(self.format)}"
-        notes = "".join(f"<br>note: {html.escape(note)}" for note in self.notes)
-        shown = self.connections[
-            ["conn", "client", "client_version", "server", "transport", "label", "discovery", "calls"]
-        ]
-        return f"<div>{head}{notes}{shown.to_html(index=False, escape=True, na_rep='')}</div>"
+        head = f"<b>{html.escape(safe(self.name))}</b>: {len(self):,} events, read as {html.escape(self.format)}"
+        notes = "".join(f"<br>note: {html.escape(safe(note))}" for note in self.notes)
+        return f"<div>{head}{notes}</div>{render.html(self)}"
 
 
 class Traces(Sequence[Trace]):

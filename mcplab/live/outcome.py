@@ -88,6 +88,8 @@ class Handshake:
         return comparison.compare([self.trace, *beside], by=by, **options)
 
     def _repr_html_(self) -> str:
+        from mcplab import render  # loads pandas
+
         def cell(value: Any) -> str:
             return html.escape(value if isinstance(value, str) else _shown(value), quote=True)
 
@@ -116,7 +118,7 @@ class Handshake:
         parts = [table.format(rows), table.format("<tr><th>asked</th><th>came</th><th>so</th></tr>" + steps)]
         if answers:
             parts.append(table.format("<tr><th>then</th><th>outcome</th><th>answer</th></tr>" + answers))
-        return "".join(parts)
+        return "".join([*parts, render.html(self.trace)])
 
 
 def _shown(value: Any, limit: int = 400) -> str:
