@@ -27,7 +27,9 @@ def test_kept_example_is_kept_and_breaks_nothing(rule: Rule) -> None:
     for revision in rule.revisions:
         found = _run(rule, "kept", revision)
         broken = found[found["verdict"] == "broken"]
-        assert broken[["rule", "seq", "detail"]].values.tolist() == [], revision
+        other = broken[~broken["rule"].isin(rule.kept_also[revision])]
+        assert other[["rule", "seq", "detail"]].values.tolist() == [], revision
+        assert set(rule.kept_also[revision]) <= set(broken["rule"]), revision
         mine = found[(found["rule"] == rule.id) & (found["revision"] == revision)]
         assert mine["verdict"].tolist() == ["kept"], revision
 

@@ -30,6 +30,7 @@ class Rule:
         check: ``module.function`` below mcplab/rulebook/checks; with ``args`` the function makes the check.
         kept, broken: era or revision (``""``: any) -> example script (mcplab/rulebook/examples.py).
         also: by revision, other rules that the broken example breaks by the same act.
+        kept_also: the same for the kept example: the rule's own cause, where only another rule's breach calls on it.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Rule:
     kept: Mapping[str, str] = field(default_factory=dict)
     broken: Mapping[str, str] = field(default_factory=dict)
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kept_also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
 
     def example(self, which: str, revision: str) -> str | None:
@@ -91,6 +93,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
             kept=examples["kept"],
             broken=examples["broken"],
             also={name: tuple(also) for name, also in _by_revision(entry.get("also", ()), revisions).items()},
+            kept_also={name: tuple(also) for name, also in _by_revision(entry.get("kept_also", ()), revisions).items()},
             note=entry.get("note", ""),
         )
     except KeyError as missing:

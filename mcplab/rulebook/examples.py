@@ -76,7 +76,9 @@ class Script:
         elif word == "sse":
             self._event({"kind": "sse", "dir": "s2c", "http": self._of(), "sse": jsontext.loads(rest)})
         elif word == "end":
-            self._event({"kind": "close", "http": {"exchange": rest or f"x{self.exchanges}"}})
+            own = rest.startswith("x") and rest.partition(" ")[0]
+            pairs = dict(_pairs(rest.removeprefix(own or "").strip()))
+            self._event({"kind": "close", "http": {"exchange": own or f"x{self.exchanges}"}, **pairs})
         elif word == "wait":
             self.clock = (self.clock or 0.0) + float(rest)
         elif word == "stderr":
@@ -163,9 +165,11 @@ class Script:
         if not client:
             return {"http": self._of(options)}
         own = {"accept": _ACCEPT, "content-type": "application/json"}
+        if self.modern:
+            own["mcp-protocol-version"] = self.revision
         if self.modern and isinstance(value, dict) and isinstance(value.get("method"), str) and "id" in value:
             entry = method(self.revision, value["method"], "c2s")
-            own |= {"mcp-protocol-version": self.revision, "mcp-method": value["method"]}
+            own["mcp-method"] = value["method"]
             params = value.get("params")
             name = entry.mcp_name.removeprefix("params.") if entry and entry.mcp_name else ""
             if name and isinstance(params, dict) and isinstance(params.get(name), str):

@@ -1,0 +1,242 @@
+"""notifications/cancelled (basic/utilities/cancellation; 2026-07-28 basic/patterns/cancellation, transports/stdio)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mcplab.model import ABSENT
+from mcplab.rulebook.checks.recall import Recent, key, once, redelivered, stamp, subscribed
+from mcplab.rulebook.facts import Fact
+from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
+
+RACE_SECONDS: Final = 1.0
+"""What comes within this time after its counterpart may have crossed it on the way. Ours; the pages give none."""
+
+LISTEN: Final = "subscriptions/listen"
+
+
+def request_id(m: Fact) -> Outcome:
+    """2025-11-25 makes the field optional and still asks for it: nothing else could be cancelled so."""
+    ident = m.params.get("requestId", ABSENT)
+    if not isinstance(m.params.get("reason", ""), str):
+        return broken("reason is no string")
+    if key(ident) is not None and (not isinstance(ident, float) or ident.is_integer()):
+        return KEPT
+    if ident is ABSENT:
+        return broken("requestId is absent", confidence="low" if m.revision == "2025-11-25" else None)
+    return broken("requestId is neither string nor integer")
+
+
+# Which request is meant -------------------------------------------------------------------------------------
+
+
+class Past:
+    """A request that was answered."""
+
+    __slots__ = ("at", "method", "stamp", "task")
+
+    def __init__(self, asked: Fact, m: Fact) -> None:
+        self.method = asked.method
+        self.at = m.seq
+        self.stamp = stamp(m)
+        self.task = isinstance(asked.params.get("task"), dict) and isinstance(m.result.get("task"), dict)
+
+
+def _past(m: Fact, asker: str) -> Recent[Past]:
+    return m.session.memory.setdefault(f"cancellation.past {asker}", Recent())
+
+
+def _take(m: Fact) -> Any:
+    """Of an answer: nothing, it is taken in. Of a notification: the open request that it names, and the past one."""
+    if m.kind != "notification":
+        asked = m.request
+        if asked is not None and not m.again and isinstance(asked.body, dict):
+            ident = key(asked.body.get("id", ABSENT))
+            if ident is not None:
+                _past(m, asked.sender or "").put(ident, Past(asked, m))
+        return None
+    ident = key(m.params.get("requestId", ABSENT))
+    if ident is None:
+        return None
+    asker = "client" if m.era == "modern" else m.sender or ""
+    for open_ in m.session.open.values():
+        if open_.sender == asker and isinstance(open_.body, dict) and key(open_.body.get("id", ABSENT)) == ident:
+            return open_, None
+    return None, _past(m, asker).get(ident)
+
+
+def _meant(m: Fact) -> Any:
+    return once(m, "cancellation", _take, where=m.session.memory)
+
+
+def _nowhere(m: Fact, asker: str) -> bool:
+    """Is it certain that the asker never sent a request with that id?"""
+    return m.session.whole and _past(m, asker).whole
+
+
+# Rules ------------------------------------------------------------------------------------------------------
+
+
+def same_direction(m: Fact) -> Outcome:
+    found = _meant(m)
+    if found is None or (m.era == "modern" and m.sender == "server"):
+        return None
+    if found[0] is not None or found[1] is not None:
+        return KEPT
+    ident = m.params.get("requestId")
+    if not _nowhere(m, m.sender or ""):
+        return UNKNOWN
+    return broken(f"the {m.sender} sent no request with id {ident!r}")
+
+
+def in_progress(m: Fact) -> Outcome:
+    found = _meant(m)
+    if found is None or (m.era == "modern" and m.sender == "server"):
+        return None
+    open_, past = found
+    if open_ is not None:
+        return KEPT
+    if past is None:
+        return None
+    now = stamp(m)
+    if now is None or past.stamp is None:
+        return UNKNOWN
+    if now - past.stamp <= RACE_SECONDS:
+        return None
+    return broken(f"the request was answered {now - past.stamp:.1f} s before", related=(past.at,))
+
+
+def not_initialize(m: Fact) -> Outcome:
+    found = _meant(m)
+    if found is None or found == (None, None):
+        return None
+    method = found[0].method if found[0] is not None else found[1].method
+    return broken("the id is that of initialize") if method == "initialize" else KEPT
+
+
+def not_for_tasks(m: Fact) -> Outcome:
+    found = _meant(m)
+    if found is None or found == (None, None):
+        return None
+    open_, past = found
+    if open_ is not None:
+        if isinstance(open_.params.get("task"), dict):
+            # no task id is known yet: there is nothing else that would stop it
+            return broken("the request asks for a task, whose id is not known yet", confidence="low")
+        return KEPT
+    return broken("the request has become a task", related=(past.at,)) if past.task else KEPT
+
+
+def _cancelled(m: Fact) -> dict[int, float | None]:
+    return m.session.memory.setdefault("cancellation.stamps", {})
+
+
+def _note(m: Fact) -> None:
+    """When an open request was cancelled, for as long as it stays open."""
+    found = _meant(m)
+    if found is not None and found[0] is not None and m.sender == found[0].sender:
+        stamps = _cancelled(m)
+        stamps.setdefault(found[0].row, stamp(m))
+        if len(stamps) > 100:
+            for row in [row for row in stamps if row not in m.session.open]:
+                del stamps[row]
+
+
+def no_response_after(m: Fact) -> Outcome:
+    """A response soon after may have crossed the notification."""
+    if m.kind == "notification":
+        _note(m)
+        return None
+    if m.kind == "close":
+        return [KEPT for asked in m.session.open.values() if asked.cancelled is not None]
+    asked = m.request
+    if asked is None or asked.cancelled is None or m.again:
+        return None
+    return _later(m, asked, "the request was answered")
+
+
+def _later(m: Fact, asked: Fact, what: str) -> Outcome:
+    then, now = _cancelled(m).get(asked.row), stamp(m)
+    if then is None or now is None:
+        return UNKNOWN
+    if now - then <= RACE_SECONDS:
+        return None
+    return broken(f"{what} {now - then:.1f} s after it was cancelled", related=(asked.cancelled or asked.seq,))
+
+
+def no_further_messages(m: Fact) -> Outcome:
+    """On stdio, where a cancelled request has no stream of its own that could be closed."""
+    if m.post is not None:
+        return None
+    if m.sender == "client":
+        _note(m)
+        return None
+    if m.kind == "close":
+        return [KEPT for asked in m.session.open.values() if asked.cancelled is not None]
+    if m.kind != "notification":
+        asked = m.request
+        if asked is None or asked.cancelled is None or m.again:
+            return None
+        return _later(m, asked, "the request was answered")
+    token, tag = key(m.params.get("progressToken", ABSENT)), key(subscribed(m))
+    for asked in m.session.open.values():
+        if asked.cancelled is None or asked.sender != "client" or not isinstance(asked.body, dict):
+            continue
+        own = (
+            token is not None and m.method == "notifications/progress" and key(asked.meta.get("progressToken")) == token
+        )
+        tagged = tag is not None and asked.method == LISTEN and key(asked.body.get("id")) == tag
+        if own or tagged:
+            return _later(m, asked, f"{m.method} came for the request")
+    return None
+
+
+def server_scope(m: Fact) -> Outcome:
+    """The id is one of the client's: of its own stream over HTTP, of the connection on stdio."""
+    found = _meant(m)
+    if m.kind != "notification" or found is None or redelivered(m):
+        return None
+    ident = m.params.get("requestId")
+    if m.post is not None:
+        asked = m.post.request
+        if asked is None:
+            return UNKNOWN
+        own = isinstance(asked.body, dict) and key(asked.body.get("id", ABSENT)) == key(ident)
+        if asked.method == LISTEN and own:
+            return KEPT
+        return broken(f"{ident!r} is not the {LISTEN} request whose stream this is", related=(asked.seq,))
+    open_, past = found
+    named = open_ if open_ is not None else past
+    if named is None:
+        if not _nowhere(m, "client"):
+            return UNKNOWN
+        return broken(f"the client sent no request with id {ident!r}")
+    if named.method == LISTEN:
+        return KEPT
+    return broken(f"{ident!r} is the id of {named.method}")
+
+
+def teardown_notice(m: Fact) -> Outcome:
+    """The pages disagree on what a server sends: the result of the listen, or the notification. Neither is a fault."""
+    if m.kind == "notification":
+        found = _meant(m)
+        if m.sender == "server" and found is not None and found[0] is not None and found[0].method == LISTEN:
+            m.session.memory.setdefault("cancellation.torn", set()).add(found[0].row)
+            return KEPT
+        return None
+    if m.kind == "result":
+        return KEPT
+    if m.post is not None or m.event is None or m.event.by != "server":
+        return None
+    torn = m.session.memory.get("cancellation.torn", set())
+    return [
+        broken("the server closed without ending the subscription", at=asked.place, related=(m.seq,), absence=True)
+        for row, asked in m.session.open.items()
+        if asked.method == LISTEN and row not in torn and asked.cancelled is None
+    ]
+
+
+def http_none(m: Fact) -> Outcome:
+    if m.post is None:
+        return KEPT
+    return broken("over HTTP closing the stream cancels; the notification has no effect")
