@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -13,14 +15,14 @@ T = TypeVar("T")
 def run(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run ``make()`` to its end and return what it returns.
 
-    Without a running loop: ``asyncio.run``. Inside a plain asyncio loop (a notebook's cell) that loop is used, made
+    Without a running loop: a fresh one. Inside a plain asyncio loop (a notebook's cell) that loop is used, made
     re-entrant by nest-asyncio, which is applied here and not on import. Any other loop cannot be made so: then a
     thread has a loop of its own.
     """
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(make())
+        return fresh(make)
     if not isinstance(loop, asyncio.BaseEventLoop):
         return _in_thread(make)
     import nest_asyncio
@@ -28,18 +30,52 @@ def run(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     nest_asyncio.apply(loop)
     task = loop.create_task(make())
     try:
-        return loop.run_until_complete(task)
+        with _interrupts(loop, task) as seen:
+            while not task.done():
+                loop.run_until_complete(asyncio.wait([task]))
     except BaseException:
-        # An interrupted cell must not leave the task, and the process that it owns, running behind its back.
+        # What was not to be stopped gently must not leave the task, and the process that it owns, behind its back.
         while not task.done():
             task.cancel()
-            try:
-                loop.run_until_complete(asyncio.wait([task]))
-            except KeyboardInterrupt:  # impatience: cancel again, which kills instead of waiting
-                continue
+            loop.run_until_complete(asyncio.wait([task]))
         if not task.cancelled():
             task.exception()  # seen, so that no warning about it comes later
         raise
+    if seen:
+        if not task.cancelled():
+            task.exception()
+        raise KeyboardInterrupt
+    return task.result()
+
+
+@contextlib.contextmanager
+def _interrupts(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Iterator[list[int]]:
+    """Turn SIGINT into a cancellation of ``task`` for a while; yields the list of those that came.
+
+    A KeyboardInterrupt could arise anywhere, also between the start of a process and the note that it is ours.
+    ``asyncio.Runner`` does the same in a script. The second one cancels the shut-down, which then kills at once.
+    """
+    seen: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield seen
+        return
+
+    def on_interrupt(number: int, frame: Any) -> None:
+        seen.append(number)
+        loop.call_soon_threadsafe(task.cancel)
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def fresh(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """``asyncio.run`` in a thread without a loop; not by that name, which nest-asyncio makes leak loops."""
+    with asyncio.Runner() as runner:
+        return runner.run(make())
 
 
 def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -57,7 +93,7 @@ def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     def body() -> None:
         try:
-            outcome.append(asyncio.run(owned()))
+            outcome.append(fresh(owned))
         except BaseException as error:
             failure.append(error)
         finally:

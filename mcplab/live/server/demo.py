@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from mcplab.live.running import fresh
 from mcplab.live.server.config import Config
 from mcplab.live.server.drive import Wire
 from mcplab.model import ABSENT, MCPLabError
@@ -143,7 +144,7 @@ class _Runner:
 
     def run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            fresh(self._serve)
         except BaseException as error:
             self.failure = error
         finally:
