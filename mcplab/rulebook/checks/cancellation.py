@@ -142,13 +142,21 @@ def _note(m: Fact) -> None:
                 del stamps[row]
 
 
+def _silent(m: Fact) -> Outcome:
+    """Cancelled requests without an answer when nothing more can come, or when the capture ends before that."""
+    if m.kind == "end" and m.session.closed:
+        return None
+    verdict = KEPT if m.kind == "close" else UNKNOWN
+    return [verdict for asked in m.session.open.values() if asked.cancelled is not None]
+
+
 def no_response_after(m: Fact) -> Outcome:
     """A response soon after may have crossed the notification."""
     if m.kind == "notification":
         _note(m)
         return None
-    if m.kind == "close":
-        return [KEPT for asked in m.session.open.values() if asked.cancelled is not None]
+    if m.kind in ("close", "end"):
+        return _silent(m)
     asked = m.request
     if asked is None or asked.cancelled is None or m.again:
         return None
@@ -171,8 +179,8 @@ def no_further_messages(m: Fact) -> Outcome:
     if m.sender == "client":
         _note(m)
         return None
-    if m.kind == "close":
-        return [KEPT for asked in m.session.open.values() if asked.cancelled is not None]
+    if m.kind in ("close", "end"):
+        return _silent(m)
     if m.kind != "notification":
         asked = m.request
         if asked is None or asked.cancelled is None or m.again:

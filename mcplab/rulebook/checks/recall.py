@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import UNSET
 
@@ -12,11 +12,14 @@ from mcplab.model import ABSENT
 from mcplab.rulebook.facts import Fact
 from mcplab.spec import META_SUBSCRIPTION_ID
 
+V = TypeVar("V")
+S = TypeVar("S")
+
 LIMIT: Final = 5_000
 """So many entries a memory keeps; of an older one the capture can no longer tell."""
 
 
-class Recent[V]:
+class Recent(Generic[V]):
     """The latest entries by key. ``whole`` is False once one had to go: then "not in it" proves nothing."""
 
     __slots__ = ("_entries", "whole")
@@ -63,7 +66,7 @@ def key(value: Any) -> Any:
     return (isinstance(value, str), value)
 
 
-def once[S](m: Fact, name: str, make: Callable[[Fact], S], *, where: dict[str, Any]) -> S:
+def once(m: Fact, name: str, make: Callable[[Fact], S], *, where: dict[str, Any]) -> S:
     """``make(m)`` on the first call for a message, and what it gave on the next ones.
 
     Several rules look at one message and share what they remember; whichever comes first takes it in.

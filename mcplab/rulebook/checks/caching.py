@@ -1,0 +1,73 @@
+"""Caching hints of 2026-07-28 (server/utilities/caching)."""
+
+from __future__ import annotations
+
+from mcplab.model import ABSENT
+from mcplab.rulebook.checks.recall import Recent
+from mcplab.rulebook.facts import Fact
+from mcplab.rulebook.outcome import KEPT, Outcome, broken
+
+
+def _complete(m: Fact) -> bool:
+    """A complete result of a server that is known to be modern: a legacy one owes no hints."""
+    kind = m.result.get("resultType", ABSENT)
+    if kind is ABSENT:
+        return m.session.instance.modern or m.method == "server/discover"
+    return kind == "complete"
+
+
+def ttl_present(m: Fact) -> Outcome:
+    if not _complete(m):
+        return None
+    return KEPT if "ttlMs" in m.result else broken("ttlMs is absent")
+
+
+def scope_present(m: Fact) -> Outcome:
+    if not _complete(m):
+        return None
+    return KEPT if "cacheScope" in m.result else broken("cacheScope is absent")
+
+
+def ttl_value(m: Fact) -> Outcome:
+    """The page says integer, the schema number: a fraction is only hinted at. ``ttlMs`` of a task is another thing."""
+    value = m.result.get("ttlMs", ABSENT)
+    if value is ABSENT:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return broken("ttlMs is no number")
+    if value < 0:
+        return broken(f"ttlMs is {value}")
+    if isinstance(value, float) and not value.is_integer():
+        return broken(f"ttlMs is {value}", confidence="low")
+    return KEPT
+
+
+def scope_value(m: Fact) -> Outcome:
+    value = m.result.get("cacheScope", ABSENT)
+    if value is ABSENT:
+        return None
+    return KEPT if value in ("public", "private") else broken(f"cacheScope is {value!r}")
+
+
+def scope_same_on_pages(m: Fact) -> Outcome:
+    """Pages are linked by the cursor: the scope of the page that gave it."""
+    given: Recent[tuple[object, int]] = m.session.instance.memory.setdefault("caching.pages", Recent())
+    scope = m.result.get("cacheScope", ABSENT)
+    asked = m.request
+    cursor = asked.params.get("cursor") if asked is not None else None
+    before = given.get((m.method, cursor)) if isinstance(cursor, str) else None
+    following = m.result.get("nextCursor")
+    if isinstance(following, str):
+        given.put((m.method, following), (scope, m.seq))
+    if before is None or scope is ABSENT or before[0] is ABSENT:
+        return None
+    if scope == before[0]:
+        return KEPT
+    return broken(f"cacheScope is {scope!r}, that of the page before {before[0]!r}", related=(before[1],))
+
+
+def none_on_input_required(m: Fact) -> Outcome:
+    if m.result.get("resultType") != "input_required":
+        return None
+    found = [name for name in ("ttlMs", "cacheScope") if name in m.result]
+    return broken(f"{' and '.join(found)} on an interim result") if found else KEPT
