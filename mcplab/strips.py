@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from mcplab.frames.table import NO_TIME
 from mcplab.look import ACTIVITIES
+from mcplab.model import NO_TIME
 from mcplab.told import count
 
 # Without colour a shape must speak alone: three activities share the disc of the charts.

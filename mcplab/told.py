@@ -147,7 +147,7 @@ class Picture:
     Made from an Axes or a Figure, whose figure is closed: a notebook would otherwise show it a second time.
     """
 
-    def __init__(self, chart: Any, dpi: int = 144) -> None:
+    def __init__(self, chart: Any, dpi: int = 160) -> None:
         import io
 
         import matplotlib.pyplot as plt
@@ -160,7 +160,7 @@ class Picture:
         figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
         plt.close(figure)
         self.png = buffer.getvalue()
-        self.width = round(int.from_bytes(self.png[16:20], "big") * 96 / dpi)
+        self.width = round(int.from_bytes(self.png[16:20], "big") * 120 / dpi)  # a little larger than on paper
 
     def __repr__(self) -> str:
         return f"<picture: {self.alt}>"

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from mcplab import __version__
+from mcplab.cli.options import SETTINGS
 from mcplab.cli.output import note, safe
 from mcplab.model import MCPLabError
 
@@ -28,7 +29,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings=SETTINGS,
 )
 
 

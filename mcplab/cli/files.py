@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from mcplab.cli.options import Sources
+from mcplab.cli.options import SETTINGS, Sources
 from mcplab.cli.output import note, wrote
 
 
 def register(app: typer.Typer) -> None:
     for command in (report, convert):
-        app.command()(command)
+        app.command(context_settings=SETTINGS)(command)
 
 
 def report(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -12,10 +12,13 @@ from mcplab.cli.output import Format, note
 if TYPE_CHECKING:
     from mcplab.traces import Traces
 
+SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+"""Settings that every command is registered with."""
+
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[TRACES]...",
+        metavar="TRACES",
         help="Files, folders or globs; bundled:NAME for bundled captures (bundled:codex). Default: all bundled ones.",
         show_default=False,
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mcplab.cli.options import Clients, Output, Party, Shown, Sources, capture, captures, left_out
+from mcplab.cli.options import SETTINGS, Clients, Output, Party, Shown, Sources, capture, captures, left_out
 from mcplab.cli.output import Format, matrix, safe, say, show, wrote
 from mcplab.model import TraceError
 
@@ -30,7 +30,7 @@ BRIEF: Final[dict[str, tuple[str, ...]]] = {
 
 def register(app: typer.Typer) -> None:
     for command in (read, compare, diff, reach, timeline):
-        app.command()(command)
+        app.command(context_settings=SETTINGS)(command)
 
 
 def read(

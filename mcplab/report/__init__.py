@@ -57,7 +57,7 @@ def build(traces: Sequence[str] | None, folder: Path, *, timeout: int = 300, not
     """
     start = time.monotonic()
     lessons = find(notebooks or notebooks_dir())
-    read = load(list(traces) if traces else None, progress=True)
+    read = load(list(traces) if traces else None)
     folder = Path(os.path.abspath(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)

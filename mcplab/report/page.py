@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcplab.report.execute import Lesson
     from mcplab.traces import Traces
 
-PREVIEW: Final = 12
+PREVIEW: Final = 40
 """Rows of a table that the index shows."""
 
 AGAIN: Final = (
@@ -52,8 +52,8 @@ th { color: var(--muted); font-weight: 600; }
 td { overflow-wrap: break-word; max-width: 34rem; }
 .scroll { overflow-x: auto; }
 figure { margin: 1rem 0 2rem; }
-figure img { display: block; max-width: 100%; height: auto; background: #fff; border: 1px solid var(--rule);
-  border-radius: 4px; padding: .5rem; }
+figure img { display: block; width: 100%; max-width: 64rem; height: auto; background: #fff;
+  border: 1px solid var(--rule); border-radius: 4px; padding: .5rem; }
 figcaption { color: var(--muted); font-size: .9rem; max-width: 52rem; margin-top: .4rem; }
 .files { font-size: .9rem; margin: .3rem 0; }
 .bad { color: var(--bad); }
@@ -66,6 +66,7 @@ NOTEBOOK_STYLE: Final = """
 .input_area, .highlight { background: var(--band); border-radius: 4px; }
 .output_area { overflow-x: auto; }
 .output_area img, .output_png img { max-width: 100%; height: auto; background: #fff; }
+.dataframe { border: 0; }
 .output_stderr pre { color: var(--muted); }
 .output_error pre { color: var(--bad); }
 .highlight .c1, .highlight .c { color: var(--muted); font-style: italic; }
@@ -163,11 +164,15 @@ def _charts(folder: Path, outputs: Sequence[Path]) -> str:
             title, alt = _described(file)
             data = base64.b64encode(file.read_bytes()).decode()
             figures.append(
-                f'<figure id="{_text(file.stem)}"><h3>{_text(title or file.stem)}</h3>'
+                f'<figure id="{_text(file.stem)}"><h3>{_text(_heading(file))}</h3>'
                 f'<img alt="{_text(alt or title or file.stem)}" src="data:image/svg+xml;base64,{data}">'
                 f"<figcaption>{_text(alt)}</figcaption>{_links(folder, outputs, file)}</figure>"
             )
     return f'<section id="charts"><h2>Charts</h2>{"".join(figures)}</section>' if figures else ""
+
+
+def _heading(file: Path) -> str:
+    return re.sub(r"[-_]+", " ", file.stem).capitalize()
 
 
 def _described(svg: Path) -> tuple[str, str]:
@@ -198,8 +203,7 @@ def _tables(folder: Path, outputs: Sequence[Path]) -> str:
                 header, *rows = list(csv.reader(stream)) or [[]]
             more = f'<p class="muted">{PREVIEW} of {len(rows)} rows</p>' if len(rows) > PREVIEW else ""
             shown = [[_short(cell) for cell in row] for row in rows[:PREVIEW]]
-            title = re.sub(r"[-_]+", " ", file.stem)
-            parts.append(f'<h3 id="{_text(file.stem)}">{_text(title)}</h3>{_table(header, shown)}{more}')
+            parts.append(f'<h3 id="table-{_text(file.stem)}">{_text(_heading(file))}</h3>{_table(header, shown)}{more}')
             parts.append(_links(folder, outputs, file))
     return f'<section id="tables"><h2>Tables</h2>{"".join(parts)}</section>' if parts else ""
 

@@ -86,7 +86,7 @@ def headline(frame: pd.DataFrame) -> str:
     if nothing := int((root == "empty").sum()):
         parts.append(f"{nothing} of {count(known, noun)} {'declares' if nothing == 1 else 'declare'} nothing")
     if varied := int((frame == "varies").any().sum()):
-        parts.append(f"{varied} of {known} {'depends' if varied == 1 else 'depend'} on configuration or transport")
+        parts.append(f"{varied} of {known} {'varies' if varied == 1 else 'vary'} from run to run")
     return ", ".join(parts) or f"What {count(known, noun)} {'declares' if known == 1 else 'declare'}"
 
 
@@ -144,7 +144,7 @@ def spread(frame: pd.DataFrame, traces: Traces) -> Told:
     label = " ".join(who) if isinstance(who, tuple) else who
     paths = list(frame.index[frame[who] == "varies"])
     return Told(
-        (Name(label), f" was captured {frame.attrs['instances'][who]} times and was seen to send ",
+        (Name(label), f" was run {frame.attrs['instances'][who]} times and sent ",
          f"{count(len(sent), 'different object')}; they differ in ", *series(paths), "."),
         sent,
     )  # fmt: skip
@@ -159,7 +159,7 @@ def proof(frame: pd.DataFrame, traces: Traces) -> Told:
                 trace, seq = frame.attrs["evidence"][path, who][0]
                 label = Name(" ".join(who) if isinstance(who, tuple) else who)
                 head = (Name(path), " of ", label, f" is {state}. The first message behind it, event {seq} of ")
-                return Told((*head, Name(trace), ":"), Code(traces[trace].raw(seq)))
+                return Told((*head, Name(trace), ":"), Code(pretty(traces[trace].raw(seq))))
     return Told("No cell here says that something is declared.")
 
 
@@ -188,9 +188,9 @@ def what_varies(frame: pd.DataFrame, traces: Traces, who: Any = None) -> pd.Data
 
 ANSWERS = {
     "yes": "always declared by",
-    "varies": "depends on configuration, transport or sub-command for",
-    "no": "lost",
-    "unknown": "not known (no declaration captured)",
+    "varies": "declared in some runs and not in others by",
+    "no": "lost (declared in no run)",
+    "unknown": "not known (no declaration was captured)",
 }
 
 

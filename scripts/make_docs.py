@@ -1,0 +1,267 @@
+"""Write the pages of docs/ that follow the code: columns.md, cli.md and the table of formats in trace-format.md.
+
+``python scripts/make_docs.py`` writes them, ``--check`` names those out of date. A new column needs its meaning here.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from mcplab import formats
+from mcplab.model import COLUMNS
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+DTYPES = {
+    "str": "text; missing: NaN",
+    "int64": "whole number",
+    "Int64": "whole number; may be missing",
+    "float": "number; missing: NaN",
+    "bool": "true or false",
+    "boolean": "true or false; may be missing",
+    "time": "UTC, microseconds; may be missing",
+}
+
+TABLES = {
+    "messages": "A row a JSON-RPC message; of a batch, a row a part.",
+    "exchanges": "A row a request, with its answer or without.",
+    "connections": "A row a connection: a stdio process, an HTTP session, or a TCP peer where there is no session.",
+    "declarations": "A row a capability path of each declaring message, `$` (the object itself) included.",
+    "channels": "A row an instance and channel: traffic, state, and why there was none.",
+    "findings": "A row a verdict of a rule: what was kept and what was broken.",
+    "http": "A row an HTTP exchange: one request with its response.",
+    "events": "A row an event: messages, and everything else that was recorded.",
+    "unparsed": "A row for what is no message: written by a party, or unreadable for the reader.",
+}
+
+COMMON = {
+    "trace": "the capture: its path below the folder that all have in common, without suffix",
+    "instance": "one run of one client against one server; may span several connections",
+    "conn": "the connection, named by its first peer",
+    "peer": "the recorded connection name: a process or a TCP peer",
+    "seq": "number of the event in its capture; the order on the wire",
+    "part": "place in a batch, from 0; missing outside a batch",
+    "ts": "when it was recorded; missing without a clock",
+    "sender": "`client` or `server`; missing where the source does not tell",
+    "era": "`legacy`, `modern` or `unknown`",
+    "version": "protocol revision in force for the message",
+    "channel": "transport channel, from the HTTP method and Content-Type that were seen",
+    "http_exchange": "the HTTP exchange it belongs to",
+    "status": "HTTP status",
+    "content_type": "Content-Type of the HTTP message that carried it",
+    "transport": "`stdio`, `http` (Streamable HTTP) or `sse` (two addresses, 2024-11-05)",
+    "client": "product: the header's name for it, else `clientInfo.name`",
+    "client_version": "the product's version, from where `client` comes",
+    "client_info": "`clientInfo.name` as it was sent",
+    "server": "`serverInfo.name`",
+    "config": "name of the configuration: the header's `label`, else the file's name",
+    "activity": "what a timeline shows for it: error, disabled, request, response, notification, ping, none",
+}
+
+MEANINGS = {
+    "messages": {
+        "kind": "`request`, `notification`, `response`, `error`; `invalid`: JSON, but no JSON-RPC message",
+        "method": "the method; of an answer, of the request that it answers",
+        "id": 'JSON text of the id (`1` is not `"1"`); missing: no member',
+        "reply_to": "`seq` of the request that it answers",
+        "reply_part": "`part` of that request",
+        "latency": "seconds from the request to this answer",
+        "http_method": "method of the HTTP request",
+        "size": "length of the message's text in bytes",
+        "message": "the message's own text, byte for byte",
+    },
+    "exchanges": {
+        "method": "what was asked",
+        "id": 'JSON text of the id (`1` is not `"1"`)',
+        "outcome": "`result`, `error`, `input_required` (a further round follows), `cancelled` or `unanswered`",
+        "waited": "seconds to the answer, or to the connection's last event where none came",
+        "error_code": "code of a JSON-RPC error",
+        "latency": "seconds to the answer; missing: none came",
+        "notifications": "notifications that name it: its progress, log messages on its POST, its subscription",
+        "group": "`seq` of the first round of a request that was asked in several rounds",
+        "reply_seq": "`seq` of the answer",
+        "reply_part": "`part` of the answer",
+    },
+    "connections": {
+        "era": "`legacy`: an initialize got a result; `modern`: a modern request got one; `both`; else `unknown`",
+        "mode": "`auto` or `forced` where the header or our own handshake says so, else `unknown`",
+        "label": "in short: `2026-07-28 (modern)`, `2025-11-25 (forced legacy)`, `none (offered 2025-11-25)`",
+        "offered": "revisions that the client asked for, in order",
+        "selected": "revision that was agreed on",
+        "discovery": "how the era was found: `modern`, `legacy-fallback`, `probe`, `failed`, `none`",
+        "discovery_detail": "what the server offered, or why it refused",
+        "client_from": "where `client` comes from: `header` or `wire`",
+        "server_version": "`serverInfo.version`",
+        "session": "id in the response header of initialize; `local` on stdio; missing: none",
+        "health": "state of the client's pings at the end: ok, missed, failed, stale, error, offline, pending",
+        "instructions": "instructions that the server sent",
+        "calls": "the client's requests counted by name, without pings",
+        "complete": "initialize, its result and initialized were all seen; missing for modern",
+        "first": "time of the first event",
+        "last": "time of the last event",
+        "messages": "how many messages",
+        "peers": "the peers that it is made of",
+        "first_seq": "`seq` of the first event",
+        "last_seq": "`seq` of the last event",
+        "ping_interval": "seconds between pings: the header's, else the median gap",
+        "ping_missed": "pings without an answer in a row, at the end",
+        "ping_limit": "how many of those make the connection failed",
+        "ping_answered": "when a ping was last answered",
+    },
+    "declarations": {
+        "party": "who declares: `client` or `server`",
+        "revision": "protocol revision under which it was declared",
+        "place": "`initialize`, `initialize_result`, `request_meta` or `discover_result`",
+        "path": "capability path, as `sampling.tools`; `$` is the object itself",
+        "state": "`absent`, `null`, `empty`, `object`, `true`, `false` or `value`",
+        "value": "JSON text; leaves only",
+        "tier": "where the statement comes from; `observed`: a message",
+        "evidence": "`trace#seq`",
+        "duplicate": "the key stood there more than once; the last one counts",
+        "disputed": "the message itself is in doubt, as two answers to one initialize",
+    },
+    "channels": {
+        "state": "`open`, `closed`, `disabled`, `unavailable` or `not observed`",
+        "why": "the reason, where a channel is disabled or unavailable",
+        "request": "requests, both directions",
+        "response": "answers",
+        "notification": "notifications",
+        "ping": "pings and their answers",
+        "error": "JSON-RPC errors",
+        "last_error": "text of the last error",
+        "last_status": "last HTTP status",
+        "failures": "refusals and unreadable text that carried no message",
+    },
+    "findings": {
+        "rule": "id of the rule",
+        "level": "`MUST`, `SHOULD` ...",
+        "confidence": "how surely a capture can tell",
+        "party": "who is bound by the rule",
+        "verdict": "`kept`, `broken`, `unexercised` or `unknown`",
+        "seq": "the event that it is about",
+        "anchor": "`absence` where something never came; then `seq` is the first event that proves it",
+        "related": "other events that belong to it",
+        "n": "how often the rule applied",
+        "revision": "the revision that it was judged by",
+        "title": "the rule in a line",
+        "detail": "what was seen",
+        "section": "where the specification says so",
+    },
+    "http": {
+        "method": "HTTP method",
+        "path": "path of the request",
+        "session": "Mcp-Session-Id of the request, else of the response",
+        "version_header": "MCP-Protocol-Version of the request",
+        "last_event_id": "Last-Event-ID of the request",
+        "seq": "`seq` of the request",
+        "response_seq": "`seq` of the response's first event",
+        "last_seq": "`seq` of its last event",
+        "ts": "time of the request",
+        "response_ts": "time of the response's first event",
+        "last_ts": "time of its last event",
+        "client_messages": "messages in the request",
+        "server_messages": "messages in the response",
+        "ended": "the response's end was seen; missing: the capture cannot tell",
+        "request_headers": "JSON text of the headers that were kept",
+        "response_headers": "JSON text of the headers that were kept",
+    },
+    "events": {
+        "kind": "`message`, `http`, `sse`, `open`, `close`, `stderr` or `unparsed`",
+        "http_method": "method of the HTTP request",
+        "size": "length of the text in bytes",
+        "text": "what an event without a message holds: a line of stderr, an SSE event, unreadable text",
+        "reason": "why a connection or stream was closed",
+        "file": "the file it came from",
+        "line": "its line there",
+    },
+    "unparsed": {
+        "where": "`wire`: a party wrote it; `file`: the reader cannot read it",
+        "file": "the file it came from",
+        "line": "its line there",
+        "text": "the text, shortened",
+        "reason": "what is wrong with it",
+    },
+}
+
+
+def meaning(table: str, column: str) -> str:
+    """What a column of a table holds; KeyError where nobody wrote it down."""
+    own = MEANINGS[table].get(column)
+    return COMMON[column] if own is None else own
+
+
+def columns_page() -> str:
+    parts = [
+        "# Columns\n",
+        "Every table that a `Trace` or `Traces` has as an attribute; `scripts/make_docs.py` writes this page.\n",
+        "Missing is never false, zero or empty text. Times carry their zone (UTC). Order is `seq`, never the clock.\n",
+        "| dtype | |\n|---|---|\n" + "".join(f"| {name} | {text} |\n" for name, text in DTYPES.items()),
+    ]
+    for table, columns in COLUMNS.items():
+        rows = "".join(f"| `{name}` | {dtype} | {meaning(table, name)} |\n" for name, dtype in columns.items())
+        parts.append(f"## {table}\n\n{TABLES[table]}\n\n| column | dtype | |\n|---|---|---|\n{rows}")
+    return "\n".join(parts)
+
+
+def cli_page() -> str:
+    from typer.main import get_command
+
+    from mcplab.cli import app
+
+    group = get_command(app)
+    parts = [
+        "# Command line\n",
+        "What `mcplab COMMAND --help` says; `scripts/make_docs.py` writes this page.\n",
+        "Exit status: 0 fine; 1 it failed (`diff`: they differ); 2 wrong use. What went wrong is one line on stderr.\n",
+        "Control characters in names from a trace are shown as escapes.\n",
+        _help(group, "mcplab"),
+    ]
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        parts.append(f"## mcplab {name}\n\n{_help(command, f'mcplab {name}')}")
+    return "\n".join(parts)
+
+
+def _help(command: object, path: str) -> str:
+    context = command.make_context(path, [], resilient_parsing=True)  # type: ignore[attr-defined]
+    context.terminal_width = context.max_content_width = 100
+    lines = (line.rstrip() for line in command.get_help(context).splitlines())  # type: ignore[attr-defined]
+    return "```\n" + "\n".join(lines) + "\n```\n"
+
+
+BEGIN, END = "<!-- formats: written by scripts/make_docs.py -->\n", "<!-- end of formats -->\n"
+
+
+def trace_format_page() -> str:
+    """The page as it stands, with the table of formats renewed."""
+    text = (DOCS / "trace-format.md").read_text(encoding="utf-8")
+    rows = "".join(
+        f"| `{module.NAME}` | {module.TITLE} | {'yes' if hasattr(module, 'write') else ''} |\n"
+        for module in formats.FORMATS
+    )
+    head, _, rest = text.partition(BEGIN)
+    return f"{head}{BEGIN}\n| name | what | written too |\n|---|---|---|\n{rows}\n{END}{rest.partition(END)[2]}"
+
+
+PAGES = {"columns.md": columns_page, "cli.md": cli_page, "trace-format.md": trace_format_page}
+
+
+def main(arguments: list[str]) -> int:
+    stale = [name for name, make in PAGES.items() if _stored(name) != make()]
+    if "--check" in arguments:
+        for name in stale:
+            print(f"docs/{name} is out of date: run python scripts/make_docs.py", file=sys.stderr)
+        return 1 if stale else 0
+    for name in stale:
+        (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
+        print(f"docs/{name}")
+    return 0
+
+
+def _stored(name: str) -> str:
+    file = DOCS / name
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
