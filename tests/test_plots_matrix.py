@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from figures import assert_legible, drawn
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.text import Text
 
 from mcplab import export, look, plots
 from mcplab.model import CELL_STATES
@@ -35,12 +33,6 @@ PATHS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _close() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
 def frame_of(columns: int, *, paths: list[str] = PATHS, seed: int = 1, attrs: bool = True) -> pd.DataFrame:
     """A comparison with every state in it."""
     dice = random.Random(seed)
@@ -54,34 +46,6 @@ def frame_of(columns: int, *, paths: list[str] = PATHS, seed: int = 1, attrs: bo
         frame.attrs["instances"] = {w: n + 1 for n, w in enumerate(who)}
         frame.attrs["era"] = {w: ("legacy", "modern", "legacy+modern", "unknown")[n % 4] for n, w in enumerate(who)}
     return frame
-
-
-def drawn(ax: Axes) -> list[Text]:
-    """Every text that is visible."""
-    found = [t for t in [*ax.texts, *(ax.title, ax._left_title)] if t.get_text()]  # type: ignore[attr-defined]
-    return [text for text in found if text.get_visible()]
-
-
-def assert_legible(ax: Axes) -> None:
-    """At least 7 points, inside the figure, nothing over anything else."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    boxes = []
-    for text in drawn(ax):
-        assert float(text.get_fontsize()) >= 7, text.get_text()
-        boxes.append((text.get_text(), text.get_window_extent(renderer)))
-    whole = figure.bbox
-    for text, box in boxes:
-        assert box.x0 >= whole.x0 - 1, f"cut: {text}"
-        assert box.x1 <= whole.x1 + 1, f"cut: {text}"
-        assert box.y0 >= whole.y0 - 1, f"cut: {text}"
-        assert box.y1 <= whole.y1 + 1, f"cut: {text}"
-    for (a, one), (b, two) in itertools.combinations(boxes, 2):
-        over_x = min(one.x1, two.x1) - max(one.x0, two.x0)
-        over_y = min(one.y1, two.y1) - max(one.y0, two.y0)
-        assert over_x < 0.7 or over_y < 0.7, f"{a!r} lies on {b!r}"
 
 
 def assert_reads_back(ax: Axes, frame: pd.DataFrame) -> None:

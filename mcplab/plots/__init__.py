@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcplab.plots.matrix import declarations, read_declarations
 from mcplab.plots.paper import alt_text
+from mcplab.plots.revisions import versions
 from mcplab.plots.timelines import timeline
 
-__all__ = ["alt_text", "declarations", "read_declarations", "timeline"]
+__all__ = ["alt_text", "declarations", "read_declarations", "timeline", "versions"]
