@@ -46,7 +46,7 @@ def timeline(
     if not step_seconds > 0:
         raise TraceError(f"step_seconds={step_seconds}: a step lasts longer than nothing")
     marks: Marks = trace.marks
-    instances = np.array(marks.instance, dtype=object)
+    instances = np.asarray(marks.instance, dtype=object)
     chosen = np.ones(len(instances), dtype=bool) if instance is None else instances == instance
     if instance is not None and not chosen.any():
         known = ", ".join(dict.fromkeys(marks.instance)) or "none"
@@ -70,30 +70,34 @@ def timeline(
 
 
 def _by_seq(marks: Marks, chosen: np.ndarray, steps: int | None) -> pd.DataFrame:
-    seqs = list(dict.fromkeys(marks.seq[n] for n in np.flatnonzero(chosen)))
-    shown = seqs if steps is None else seqs[-steps:]
-    place = {seq: n for n, seq in enumerate(shown)}
-    bins = np.array([place.get(seq, -1) for seq in marks.seq], dtype="int64")
-    columns = pd.Index(shown, name="seq", dtype="int64")
-    return _frame(marks, np.flatnonzero(chosen), bins, chosen, len(shown), columns)
+    seqs = np.asarray(marks.seq, dtype="int64")
+    known, first = np.unique(seqs[chosen], return_index=True)
+    order = np.argsort(first)  # in the wire's order
+    shown = known[order] if steps is None else known[order][-steps:]
+    place = pd.Index(shown, name="seq", dtype="int64")
+    return _frame(marks, np.flatnonzero(chosen), place.get_indexer(seqs), chosen, len(shown), place)
 
 
 def _frame(
     marks: Marks, rows: np.ndarray, bins: np.ndarray, usable: np.ndarray, count: int, columns: pd.Index
 ) -> pd.DataFrame:
     """The strongest activity of each cell. Of equal priority the later event wins: the last write of a stable sort."""
-    keys = [(marks.instance[n], marks.channel[n]) for n in rows]
-    order = {instance: n for n, instance in enumerate(dict.fromkeys(key[0] for key in keys))}
-    index = sorted(dict.fromkeys(keys), key=lambda key: (order[key[0]], CHANNELS.index(key[1])))
-    place = {key: n for n, key in enumerate(index)}
-    cells = np.full((len(index), count), "none", dtype=object)
-    inside = [(n, key) for n, key in zip(rows, keys, strict=True) if usable[n] and 0 <= bins[n] < count]
-    ranks = np.array([PRIORITY[marks.activity[n]] for n, _ in inside], dtype="int64")
-    for at in np.argsort(ranks, kind="stable"):
-        n, key = inside[at]
-        cells[place[key], bins[n]] = marks.activity[n]
-    names = pd.MultiIndex.from_tuples(index, names=["instance", "channel"])
-    return pd.DataFrame(cells, index=names, columns=columns, dtype="str")
+    instance, instances = pd.factorize(np.asarray(marks.instance, dtype=object)[rows])
+    channel, channels = pd.factorize(np.asarray(marks.channel, dtype=object)[rows])
+    rank = np.array([CHANNELS.index(word) for word in channels], dtype="int64")
+    keys, line = np.unique(instance * len(CHANNELS) + (rank[channel] if len(rank) else channel), return_inverse=True)
+    words = [(instances[key // len(CHANNELS)], CHANNELS[key % len(CHANNELS)]) for key in keys]
+    activity = np.asarray(marks.activity, dtype=object)[rows]
+    code, names = pd.factorize(activity)
+    strength = np.array([PRIORITY[word] for word in names], dtype="int64")
+    cells = np.full((len(words), count), "none", dtype=object)
+    at = bins[rows]
+    inside = np.flatnonzero(usable[rows] & (at >= 0) & (at < count))
+    if len(inside):
+        inside = inside[np.argsort(strength[code[inside]], kind="stable")]
+        cells[line[inside], at[inside]] = activity[inside]
+    index = pd.MultiIndex.from_tuples(words, names=["instance", "channel"])
+    return pd.DataFrame(cells, index=index, columns=columns, dtype="str")
 
 
 def _moment(end: Any) -> int:
@@ -102,4 +106,4 @@ def _moment(end: Any) -> int:
     except (ValueError, TypeError) as error:
         raise TraceError(f"end={end!r} is no time: {error}") from None
     moment = moment.tz_localize("UTC") if moment.tzinfo is None else moment.tz_convert("UTC")
-    return int(moment.as_unit("us").value)
+    return int(moment.as_unit("us").asm8.view("int64"))  # .value would be nanoseconds in any unit

@@ -60,6 +60,13 @@ def test_the_last_step_holds_the_end():
     assert frame.iloc[0].tolist() == ["none", "request", "response"]
     later = timeline(trace, steps=2, end="1970-01-01T00:00:05Z")
     assert later.iloc[0].tolist() == ["none", "none"]
+    whole = timeline(trace, steps=5, end="1970-01-01T01:00:05+01:00")
+    assert whole.iloc[0].tolist() == ["request", "response", "none", "none", "none"]
+    assert timeline(trace, steps=2, end=fine_end(trace)).iloc[0].tolist() == ["request", "response"]
+
+
+def fine_end(trace):
+    return timeline(trace, steps=None).columns[-1]
 
 
 def test_without_a_clock_it_names_the_other_axis():

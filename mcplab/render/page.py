@@ -61,15 +61,19 @@ def html(
     """
     names = list(dict.fromkeys(trace.connections["instance"])) if instance is None else [instance]
     asked: dict[str, Any] = {"steps": steps, "step_seconds": step_seconds, "end": end}
-    blocks = [
-        _block(facts(trace, name)[0], segments(trace, name, **asked), channels, end) for name in names[:most]
-    ]  # fmt: skip
+    blocks = [block(facts(trace, name)[0], segments(trace, name, **asked), channels, end) for name in names[:most]]
     if not names:
         blocks = ['<p class="note">no connection was captured</p>']
     if len(names) > most:
-        blocks.append(f'<p class="note">and {len(names) - most:,} more instances: name one to see it</p>')
+        blocks.append(
+            f'<p class="note">and {len(names) - most:,} more instances: name one with instance= to see it</p>'
+        )
+    return framed("".join(blocks))
+
+
+def framed(inner: str) -> str:
+    """HTML of this module in the element and with the style that it needs."""
     # the classes keep MathJax, which notebooks load, from reading $ as mathematics
-    inner = "".join(blocks)
     return f'<div class="mcplab mcplab-display tex2jax_ignore mathjax_ignore">{style()}{inner}</div>'
 
 
@@ -85,7 +89,8 @@ def style() -> str:
     return f"<style>{''.join(rules)}</style>"
 
 
-def _block(one: Facts, strips: Segments, channels: Sequence[str] | None, end: Any) -> str:
+def block(one: Facts, strips: Segments, channels: Sequence[str] | None = None, end: Any = None) -> str:
+    """The display of one instance; goes into ``framed``."""
     rows = [row for row in one.channels if channels is None or row.channel in channels]
     bold = {"name": " who", "protocol": " who"}
     head = "".join(

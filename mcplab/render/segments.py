@@ -44,7 +44,7 @@ def segments(
         TraceError: wrong steps, or an end that is no time.
     """
     marks = trace.marks
-    mine = np.array(marks.instance, dtype=object) == instance
+    mine = np.asarray(marks.instance, dtype=object) == instance
     if not mine.any():
         return Segments({}, 0, None, 1, None, None, (0, 0, 0))
     clocked = mine & (marks.ts != NO_TIME)
@@ -59,7 +59,7 @@ def segments(
     )  # fmt: skip
     outside = _outside(marks, mine, clocked, frame, step_seconds) if clock else (0, 0, 0)
     if not clock:
-        hidden = int(mine.sum()) - int(np.isin(np.array(marks.seq)[mine], frame.columns.to_numpy()).sum())
+        hidden = int(mine.sum()) - int(np.isin(np.asarray(marks.seq)[mine], frame.columns.to_numpy()).sum())
         outside = (hidden, 0, 0)
     merged = 1 if room is None else _merging(frame, step_seconds, max(room, 1))
     shown = merge(frame, merged, step_seconds)
