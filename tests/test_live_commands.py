@@ -1,0 +1,124 @@
+"""``mcplab handshake`` and ``mcplab demo`` as commands of an application."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from mcplab.live.commands import register, requests_of
+from mcplab.live.server.demo import serving
+from mcplab.traces import read_trace
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def app() -> typer.Typer:
+    made = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    register(made)
+    return made
+
+
+def test_the_two_examples_of_the_timeline(app, tmp_path):
+    """A forced legacy session with pings, and a modern one: what was asked for is what is in the trace."""
+    with serving(session_id="docs-legacy-session") as server:
+        words = ["handshake", server.url, "--mode", "legacy", "--pings", "3", "--every", "0.05"]
+        done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "legacy.jsonl")])
+        assert done.exit_code == 0, done.output
+        assert done.output.splitlines()[:2] == [
+            "protocol  2025-11-25 (forced legacy)",
+            "session   docs-legacy-session",
+        ]
+        words = ["handshake", server.url, "--request", "tools/list", "--request", "tools/call", '{"name": "echo"}']
+        words += ["--request", 'tools/call {"name": "progress"}']
+        done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "modern.jsonl")])
+        assert done.exit_code == 0, done.output
+    legacy, modern = (read_trace(tmp_path / f"{name}.jsonl").connections.iloc[0] for name in ("legacy", "modern"))
+    assert (legacy["session"], legacy["health"], legacy["label"]) == (
+        "docs-legacy-session",
+        "ok",
+        "2025-11-25 (forced legacy)",
+    )
+    assert (modern["calls"], modern["label"]) == ("discover:1, list_tools:1, tool:2", "2026-07-28 (modern)")
+
+
+def test_declarations_and_answers(app):
+    with serving() as server:
+        words = ["handshake", server.url, "--declare", '{"roots":{"x":1.50}}', "--client-info", "ABSENT"]
+        words += ["--answers", '{"roots/list": {"roots": []}}', "--request", 'tools/call {"name":"ask-roots"}']
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+        assert '{"roots":{"x":1.50}}' in server.wire.texts[0][1]
+        assert "clientInfo" not in server.wire.texts[0][1]
+    assert "then      tools/call: result" in done.output
+
+
+def test_a_failure_is_saved_too(app, tmp_path):
+    with serving(fault="http-503") as server:
+        done = CliRunner().invoke(app, ["handshake", server.url, "-o", str(tmp_path / "t.jsonl")])
+    assert done.exit_code == 1
+    assert "HTTP 503" in str(done.exception)
+    assert 503 in set(read_trace(tmp_path / "t.jsonl").http["status"])
+
+
+@pytest.mark.parametrize("words", [["--answers", "[]"], ["--answers", "{"], ["--request", "a {"]])
+def test_wrong_use(app, words):
+    assert CliRunner().invoke(app, ["handshake", "DEMO", *words]).exit_code == 2
+
+
+def test_what_a_server_says_does_a_terminal_no_harm(app):
+    with serving(name="\x1b[2Jx\u202e", instructions="\x07") as server:
+        done = CliRunner().invoke(app, ["handshake", server.url])
+    assert not {"\x1b", "\u202e", "\x07"} & set(done.output)
+
+
+def test_requests_of():
+    assert requests_of(["x", "--request", "a", "{}", "--request", "b", "--", "--request", "c", "{}"]) == [
+        "x",
+        "--request",
+        "a {}",
+        "--request",
+        "b",
+        "--",
+        "--request",
+        "c",
+        "{}",
+    ]
+
+
+def test_demo_lists_its_faults_and_serves_stdio(app):
+    done = CliRunner().invoke(app, ["demo", "--fault", "list"])
+    assert "hang-after-initialize" in done.output
+    assert CliRunner().invoke(app, ["demo", "--stdio", "--http", "0"]).exit_code == 2
+    code = "import typer; from mcplab.live.commands import register; app = typer.Typer(); register(app); app()"
+    asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked})
+    served = subprocess.run(
+        [sys.executable, "-c", code, "demo", "--stdio", "--serves", "legacy"],
+        input=message,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=30,
+        check=True,
+    )
+    assert json.loads(served.stdout)["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_nothing_heavy_loads_with_the_commands():
+    code = "import sys, mcplab.live.commands; print([m for m in ('httpx2', 'asyncio', 'pandas') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
