@@ -114,14 +114,15 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 300, tick: Any = None
     # No kernel that is installed somewhere: this interpreter, with the mcplab that is running now.
     here = str(Path(__file__).resolve().parents[2])
     paths = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
-    env = os.environ | {"PYTHONPATH": paths, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    settings = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "TQDM_DISABLE": "1"}  # our own bar is enough
+    env = os.environ | settings | {"PYTHONPATH": paths}
     with tempfile.TemporaryDirectory(prefix="mcplab-") as sockets:
         manager = AsyncKernelManager(
             kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]), **_wire(sockets)
         )
         client = nbclient.NotebookClient(
             notebook, km=manager, timeout=timeout, resources={"metadata": {"path": str(folder)}}, on_cell_executed=tick,
-            record_timing=False,
+            record_timing=False, store_widget_state=False,
         )  # fmt: skip
         try:
             client.execute(env=env, cleanup_kc=True)
