@@ -33,6 +33,8 @@ _HOME = {
     "gate": "gating",
     "export": "exports",
     "plots": "plots",
+    "panel": "widgets",
+    "watch": "widgets",
     "spec": "spec",
     "data": "data",
 }
