@@ -31,7 +31,7 @@ def sniff(data: bytes) -> bool:
     """Is it an object with ``interactions`` of the cassette's types?"""
     head = text.start(data, 1 << 16)
     return (
-        head.lstrip()[:1] == "{"
+        text.is_document(head)
         and '"interactions"' in head
         and (_SIGN.search(head) is not None or '"server_url"' in head)
     )

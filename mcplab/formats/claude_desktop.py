@@ -23,7 +23,8 @@ TITLE = "Claude Desktop log (mcp.log, mcp-server-NAME.log)"
 
 _LEVELS = {"info", "error", "warn", "warning", "debug", "trace", "silly", "verbose"}
 _ENTRY = re.compile(
-    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?Z?)\s+(?:\[([^\]]*)\]\s?)?(?:\[([^\]]*)\]\s?)?(.*)", re.DOTALL
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?Z?)\s+(?:\[([^\][{}\"]*)\]\s?)?(?:\[([^\][{}\"]*)\]\s?)?(.*)",
+    re.DOTALL,
 )
 _MESSAGE = re.compile(r"Message from (client|server): ?")
 _TAIL = re.compile(r"==> (.*) <==\s*$")

@@ -29,7 +29,7 @@ _SIGN = re.compile(r'"log"\s*:\s*\{')
 def sniff(data: bytes) -> bool:
     """Is it a HAR document (also one that is cut off)?"""
     head = text.start(data, 1 << 16).lstrip()
-    return head[:1] == "{" and (
+    return text.is_document(head) and (
         (_SIGN.search(head[:400]) is not None and ('"entries"' in head or '"creator"' in head))
         or '"startedDateTime"' in head
     )
@@ -99,6 +99,7 @@ def _exchange(item: documents.Item, lines: documents.Lines) -> Exchange:
         request_headers=http.pairs(request.get("headers")),
         request_body=body if isinstance(body, str) else None,
         started=started,
+        quoted=True,
         status=status if known else None,
         response_headers=http.pairs(response.get("headers")),
         response_body=_body(content),

@@ -54,7 +54,8 @@ def path(url: str) -> str:
 class Exchange(Struct):
     """One HTTP request with its response, as far as the source has it. Bodies are None where the source has none.
 
-    ``line`` and ``response_line`` are where the body begins in the file. ``broken`` is why there was no response.
+    ``line`` and ``response_line`` are where the body begins in the file. ``broken`` is why there was no response; ``quoted``: the body is
+    a JSON string in the file, so all of it is on one line.
     """
 
     method: str
@@ -72,6 +73,7 @@ class Exchange(Struct):
     ended: str | UnsetType = UNSET
     broken: str = ""
     closed: bool = False
+    quoted: bool = False
     name: str = field(default="")
 
 
@@ -138,16 +140,16 @@ def _causal(placed: list[_Placed], builder: Builder) -> list[_Placed]:
         if item.event.kind == "message" and item.event.dir == "c2s" and isinstance(item.event.http, Http):
             for key in _ids(item.event, answers=False):
                 asked.setdefault(key, max(n, last[item.event.http.exchange]))
-    order: list[tuple[int, int, _Placed]] = []
+    order: list[tuple[float, int, _Placed]] = []
     hold: dict[str, int] = {}
     held = False
     for n, item in enumerate(placed):
-        at = n
+        at = float(n)
         if item.stream and isinstance(item.event.http, Http) and isinstance(item.event.http.exchange, str):
             stream = item.event.http.exchange
             waits = [asked[key] for key in _ids(item.event, answers=True) if asked.get(key, -1) > n]
             hold[stream] = max([hold.get(stream, -1), *waits])
-            at = max(n, hold[stream])
+            at = max(at, hold[stream] + 0.5)
             held = held or at != n or item.event.kind == "message"
         order.append((at, n, item))
     if held:
@@ -214,18 +216,19 @@ def _stream(builder: Builder, exchange: Exchange, facts: Http, body: str | None,
     if body is None:
         builder.note(f"the body of an event stream is not in this source (exchange {exchange.name})")
     for number, part in enumerate(parts):
+        at_line = line if exchange.quoted else line + part.line
         last = number == len(parts) - 1 and not is_get
         at = {"conn": exchange.conn, "dir": "s2c", "ts": exchange.ended if last else UNSET, "http": facts}
         heads = look(part.data.encode("utf-8", "surrogateescape")) if isinstance(part.data, str) else ""
         known = {"id": part.id, "event": part.event, "retry": part.retry, "comment": part.comment}
         if isinstance(part.data, str) and isinstance(heads, list):
-            builder.message(part.data, line + part.line, sse=Sse(**known), heads=heads, **at)
+            builder.message(part.data, at_line, sse=Sse(**known), heads=heads, **at)
         elif not part.whole and isinstance(part.data, str) and part.data[:1] in ("{", "["):
-            builder.lost(line + part.line, part.raw, f"the stream is cut off inside an event: {heads}")
+            builder.lost(at_line, part.raw, f"the stream is cut off inside an event: {heads}")
         else:
-            builder.add("sse", line + part.line, raw=part.raw, sse=Sse(**known, data=part.data), **at)
+            builder.add("sse", at_line, raw=part.raw, sse=Sse(**known, data=part.data), **at)
             if '"jsonrpc"' in part.raw:  # whole messages in an event that is none
-                builder.rescue(part.raw, line + part.line, conn=exchange.conn, ts=at["ts"], dir="s2c")
+                builder.rescue(part.raw, at_line, conn=exchange.conn, ts=at["ts"], dir="s2c")
     if exchange.closed:
         builder.add("close", line, conn=exchange.conn, http=Http(exchange=exchange.name))
 

@@ -31,12 +31,7 @@ _OTHER = {"c2s": "s2c", "s2c": "c2s"}
 def sniff(data: bytes) -> bool:
     """Is it a list of rows with Inspector's three directions and a message?"""
     head = text.start(data, 1 << 16)
-    return (
-        head.lstrip()[:1] in ("[", "{")
-        and _SIGN.search(head) is not None
-        and '"message"' in head
-        and '"timestamp"' in head
-    )
+    return text.is_document(head) and _SIGN.search(head) is not None and '"message"' in head and '"timestamp"' in head
 
 
 def _is_row(value: dict[str, Any]) -> bool:

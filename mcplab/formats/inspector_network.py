@@ -26,12 +26,7 @@ _SIGN = re.compile(r'"requestHeaders"\s*:')
 def sniff(data: bytes) -> bool:
     """Is it a list of rows with ``requestHeaders`` and a ``url``?"""
     head = text.start(data, 1 << 16)
-    return (
-        head.lstrip()[:1] in ("[", "{")
-        and _SIGN.search(head) is not None
-        and '"url"' in head
-        and '"log"' not in head[:200]
-    )
+    return text.is_document(head) and _SIGN.search(head) is not None and '"url"' in head and '"log"' not in head[:200]
 
 
 def _is_row(value: dict[str, Any]) -> bool:
@@ -86,6 +81,7 @@ def _exchange(item: documents.Item, lines: documents.Lines) -> Exchange:
         request_headers=http.pairs(row.get("requestHeaders")),
         request_body=body if isinstance(body, str) else None,
         started=started,
+        quoted=True,
         status=status if known else None,
         response_headers=http.pairs(row.get("responseHeaders")),
         response_body=answer if isinstance(answer, str) else None,

@@ -31,7 +31,7 @@ def sniff(data: bytes) -> bool:
     """Are there rows with ``serverId`` and a direction of send or receive?"""
     head = text.start(data, 1 << 20)
     return (
-        head.lstrip()[:1] in ("[", "{") and '"serverId"' in head and ('"payload"' in head or '"_rpcLogs"' in head or '"message"' in head)
+        text.is_document(head) and '"serverId"' in head and ('"payload"' in head or '"_rpcLogs"' in head or '"message"' in head)
         and (_SIGN.search(head) is not None or '"_rpcLogs"' in head)
     )  # fmt: skip
 

@@ -75,7 +75,9 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     if header is not None:
         header_line = line.rstrip(b"\r")
         version = header.get("version")
-        if version != FORMAT_VERSION or isinstance(version, bool):
+        if "version" not in header:
+            notes.append(f"the header names no version: read as version {FORMAT_VERSION}")
+        elif version != FORMAT_VERSION or isinstance(version, bool):
             raise TraceError(
                 f"{source.file}, line {number}: trace format version {version!r}; this mcplab reads {FORMAT_VERSION}"
             )
@@ -174,14 +176,24 @@ class _Reading:
             data, pos = self.data, self.start
             while pos < len(data):
                 end = data.find(b"\n", pos + _CHUNK) + 1 or len(data)
-                lines = data.count(b"\n", pos, end) + (end == len(data) and data[-1:] != b"\n")
-                if not self._at_once(pos, end, lines):
-                    self._one_by_one(pos, end)
-                self.number += lines
+                self._piece(pos, end)
                 pos = end
         finally:
             if collecting:
                 gc.enable()
+
+    def _piece(self, pos: int, end: int) -> None:
+        """Decode a piece; where something in it is odd, its halves, and the odd lines for themselves."""
+        data = self.data
+        lines = data.count(b"\n", pos, end) + (end == len(data) and data[-1:] != b"\n")
+        if not self._at_once(pos, end, lines):
+            middle = data.find(b"\n", (pos + end) // 2, end) + 1
+            if lines > 2 and pos < middle < end:
+                self._piece(pos, middle)
+                self._piece(middle, end)
+                return
+            self._one_by_one(pos, end)
+        self.number += lines
 
     def _at_once(self, pos: int, end: int, lines: int) -> bool:
         try:
@@ -300,6 +312,8 @@ def _slowly(line: bytes) -> tuple[list[Event], list[str]]:
         try:
             value, end = jsontext.value(text, pos)
         except ValueError:
+            break
+        if not isinstance(value, dict) or not {"kind", "msg", "seq"} & value.keys():
             break
         event, wrong = _event(text[pos:end], value)
         found += [] if event is None else [event]

@@ -32,6 +32,7 @@ _SENT = {"Sending client message", "Received JSON"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
 _SESSION = re.compile(r"Received session ID: (\S+)")
 _LIMIT = 1 << 20
+_FIELD = re.compile(r"[\s,]*(\w+)=")
 _NAMES = ("jsonrpc", "id", "method", "params", "result", "error")
 
 
@@ -47,21 +48,23 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     rebuilt = naive = False
     for number, line in enumerate(text.lines(source.data), 1):
         clean = text.ANSI.sub("", line)
-        found = _LINE.search(clean) or _LOOSE.search(clean)
-        if found is None:
-            continue
-        time = _TIME.search(clean[: found.start()])
-        ts = clock.utc(time[0], local) if time is not None else UNSET
-        naive = naive or (time is not None and clock.is_naive(time[0]))
-        told = UNSET if found.re is _LOOSE else "c2s" if found[1] in _SENT else "s2c"
-        body = clean[found.end() :]
-        try:
-            message, own = _message(body)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-            builder.lost(number, line, f"a repr that cannot be read: {str(error)[:200]}")
-            continue
-        rebuilt = rebuilt or not own
-        builder.message(message, number, dir=told, ts=ts)
+        pos = 0
+        while (found := _LINE.search(clean, pos) or _LOOSE.search(clean, pos)) is not None:
+            stamps = _TIME.findall(clean[pos : found.start()])
+            ts = clock.utc(stamps[-1], local) if stamps else UNSET
+            naive = naive or (bool(stamps) and clock.is_naive(stamps[-1]))
+            told = UNSET if found.re is _LOOSE else "c2s" if found[1] in _SENT else "s2c"
+            pos = max(found.end(), pos + 1)
+            try:
+                message, own, used = _message(clean[found.end() :])
+            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+                builder.lost(number, line, f"a repr that cannot be read: {str(error)[:200]}")
+                following = _LINE.search(clean, pos)
+                pos = following.start() if following is not None else len(clean)
+                continue
+            pos = found.end() + max(used, 1)
+            rebuilt = rebuilt or not own
+            builder.message(message, number, dir=told, ts=ts)
     if rebuilt:
         builder.note(
             "messages are rebuilt from Python reprs: key order and numbers as the SDK had them, a member that is None is left out"
@@ -81,41 +84,38 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     return builder.record()
 
 
-def _message(body: str) -> tuple[str | bytes, bool]:
-    """The message's text, and whether it is its own."""
-    if len(body) > _LIMIT:
-        raise ValueError("too long")
+def _message(body: str) -> tuple[str | bytes, bool, int]:
+    """The message's text, whether it is its own, and where it ends."""
     if body[:1] == "{":
         found = text.json_in(body)
         if isinstance(found, str):
             raise ValueError(found)
-        return found[0], True
+        return found[0], True, found[1]
     if body[:1] == "b":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            value = ast.literal_eval(_literal(body, 0))
+        literal = _literal(body, 0)
+        value = _value(literal)
         if isinstance(value, bytes):
-            return value, True
-    body = body.removeprefix("root=")
-    call = body[: body.index("(")] if re.match(r"\w+\(", body) else ""
-    inside = body[len(call) + 1 :] if call else body
+            return value, True, len(literal)
+    lead = re.match(r"(?:root=)?(?:\w+\()?", body)
+    pos = lead.end() if lead is not None else 0
     fields: dict[str, Any] = {}
-    pos = 0
-    while (name := re.compile(r"[\s,]*(\w+)=").match(inside, pos)) is not None:
-        source = _literal(inside, name.end())
+    while (name := _FIELD.match(body, pos)) is not None:
+        source = _literal(body, name.end())
         pos = name.end() + len(source)
         value = _value(source)
         if name[1] in _NAMES and value is not None:
             fields[name[1]] = value
     if "jsonrpc" not in fields:
         raise ValueError("no jsonrpc in it")
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False), False
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False), False, pos
 
 
 def _literal(body: str, start: int) -> str:
     """The text of the Python literal or call that begins at ``start``."""
     depth = 0
     pos = start
+    if len(body) - start > _LIMIT:
+        body = body[: start + _LIMIT]
     string = re.compile(r"b?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
     while pos < len(body):
         mark = body[pos]

@@ -41,21 +41,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         whole = line.strip("\0 \t")
         if not whole:
             continue
-        try:
-            value = jsontext.loads(whole)
-        except (ValueError, RecursionError) as error:
-            builder.lost(number, whole, str(error) if isinstance(error, ValueError) else "nested too deeply")
-            _without_meta(builder, number, whole)
-            continue
-        if isinstance(value, dict) and "msg" in value and "dir" in value:
-            kinds.add("mcp-rec")
-            _rec(builder, number, whole, value)
-        elif isinstance(value, dict) and isinstance(value.get("_meta"), dict):
-            kinds.add("mcporter")
-            _porter(builder, number, whole, value, opened)
-        else:
-            builder.lost(number, whole, "no line of mcp-rec or mcporter")
-            _without_meta(builder, number, whole)
+        _line(builder, number, whole, kinds, opened)
     if kinds == {"mcp-rec"}:
         builder.header["transport"] = "stdio"
         builder.note("mcp-rec does not keep stderr, and appends: several runs in one file are not told apart")
@@ -69,11 +55,37 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     return builder.record()
 
 
+def _line(builder: Builder, number: int, whole: str, kinds: set[str], opened: dict[str, int]) -> None:
+    """One line; where damage took the line break away, more than one."""
+    pos = 0
+    while 0 <= pos < len(whole):
+        try:
+            value, end = jsontext.value(whole, pos)
+        except ValueError as error:
+            builder.lost(number, whole[pos:], str(error))
+            _without_meta(builder, number, whole[pos:])
+            return
+        if isinstance(value, dict) and "msg" in value and "dir" in value:
+            kinds.add("mcp-rec")
+            _rec(builder, number, whole[pos:end], value)
+        elif isinstance(value, dict) and isinstance(value.get("_meta"), dict):
+            kinds.add("mcporter")
+            _porter(builder, number, whole[pos:end], value, opened)
+        else:
+            builder.lost(number, whole[pos:], "no line of mcp-rec or mcporter")
+            _without_meta(builder, number, whole[pos:])
+            return
+        if whole[end:].strip():
+            builder.lost(number, whole[end:], "text after a message on its line")
+        pos = whole.find("{", end)
+
+
 def _without_meta(builder: Builder, number: int, whole: str) -> None:
     """Messages of a damaged line; mcporter's addition, the last member, is cut off where it is the damaged part."""
     for mark in (whole.rfind(',"_'), whole.rfind('meta":{')):
         end = whole.rfind("}", 0, mark)
         if mark > 0 and end > 0 and builder.rescue(whole[: end + 1] + "}", number):
+            builder.rescue(whole[mark:], number)
             return
     builder.rescue(whole, number)
 

@@ -20,6 +20,11 @@ def start(data: bytes, size: int = 1 << 20) -> str:
     return data[:size].decode("utf-8", "replace")
 
 
+def is_document(head: str) -> bool:
+    """Does the text begin as a JSON document, its first character or none of it damaged?"""
+    return re.match(r"[\s\ufeff]*(?:.\s*)?[\[{\"]", head) is not None
+
+
 def lines(data: bytes) -> list[str]:
     """The lines without their ends; only LF and CRLF end one."""
     found = [line[:-1] if line.endswith("\r") else line for line in decode(data).split("\n")]

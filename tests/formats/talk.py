@@ -74,7 +74,9 @@ TALK = [
 Piece = tuple[str, int | None]  # text of the file, and the number of the message that it is (None: what stands around)
 
 
-def _lines(line: Callable[[Message], tuple[str, str]], before: str = "", after: str = "", end: str = "\n") -> list[Piece]:
+def _lines(
+    line: Callable[[Message], tuple[str, str]], before: str = "", after: str = "", end: str = "\n"
+) -> list[Piece]:
     pieces: list[Piece] = [(before, None)]
     for number, message in enumerate(TALK):
         lead, trail = line(message)
@@ -156,7 +158,14 @@ def framed() -> list[Piece]:
 def mcpsnoop() -> list[Piece]:
     def line(m: Message) -> tuple[str, str]:
         n = TALK.index(m) + 2
-        head = {"session_id": f"{SERVER}-77", "server_label": SERVER, "seq": n, "ts": m.iso, "direction": m.dir, "transport": "stdio"}
+        head = {
+            "session_id": f"{SERVER}-77",
+            "server_label": SERVER,
+            "seq": n,
+            "ts": m.iso,
+            "direction": m.dir,
+            "transport": "stdio",
+        }
         return json.dumps(head, separators=(",", ":"))[:-1] + ',"raw":', "}"
 
     meta = {"session_id": f"{SERVER}-77", "server_label": SERVER, "seq": 1, "ts": TALK[0].iso, "direction": "meta",
@@ -176,9 +185,12 @@ def mcporter() -> list[Piece]:
     def meta(way: str, iso: str) -> str:
         return f'"_meta":{{"dir":"{way}","server":"{SERVER}","ts":"{iso}"}}'
 
-    pieces: list[Piece] = [(f'{{"jsonrpc":"2.0","method":"$transport/start",{meta("lifecycle", TALK[0].iso)}}}\n', None)]
+    pieces: list[Piece] = [
+        (f'{{"jsonrpc":"2.0","method":"$transport/start",{meta("lifecycle", TALK[0].iso)}}}\n', None)
+    ]
     for number, m in enumerate(TALK):
-        pieces += [(m.text[:-1], number), ("," + meta("send" if m.dir == "c2s" else "recv", m.iso) + "}\n", None)]
+        way = "send" if m.dir == "c2s" else "recv"
+        pieces += [(m.text[:-1] + "," + meta(way, m.iso) + "}", number), ("\n", None)]  # whole only with what was added
     return pieces
 
 
@@ -187,7 +199,11 @@ def _paired() -> list[tuple[int, int | None]]:
     pairs: list[tuple[int, int | None]] = []
     for number, m in enumerate(TALK):
         if "method" in m.body:
-            answers = (n for n, a in enumerate(TALK) if "method" not in a.body and a.dir != m.dir and a.body["id"] == m.body.get("id"))
+            answers = (
+                n
+                for n, a in enumerate(TALK)
+                if "method" not in a.body and a.dir != m.dir and a.body["id"] == m.body.get("id")
+            )
             pairs.append((number, next(answers, None) if "id" in m.body else None))
     return pairs
 
@@ -206,7 +222,11 @@ def inspector() -> list[Piece]:
                     f'    "origin": "{origin}",\n    "message": ', None), (_indented(m.body, 4), number)]  # fmt: skip
         if answer is not None:
             took = round((TALK[answer].at - m.at) * 1000)
-            pieces += [(',\n    "response": ', None), (_indented(TALK[answer].body, 4), answer), (f',\n    "duration": {took}', None)]
+            pieces += [
+                (',\n    "response": ', None),
+                (_indented(TALK[answer].body, 4), answer),
+                (f',\n    "duration": {took}', None),
+            ]
         pieces.append(("\n  }", None))
     return [*pieces, ("\n]\n", None)]
 
@@ -218,12 +238,19 @@ def mcpjam() -> list[Piece]:
         head = {"timestamp": m.iso, "source": "mcp-server", "serverId": SERVER, "serverName": SERVER,
                 "direction": "SEND" if m.dir == "c2s" else "RECEIVE", "method": m.body.get("method", "result")}  # fmt: skip
         text = json.dumps(head, indent=2).replace("\n", "\n  ")[:-4]
-        pieces += [("  " + text + ',\n    "payload": ', None), (_indented(m.body, 4), number), ("\n  }" + ("," if number else "") + "\n", None)]
+        pieces += [
+            ("  " + text + ',\n    "payload": ', None),
+            (_indented(m.body, 4), number),
+            ("\n  }" + ("," if number else "") + "\n", None),
+        ]
     return [*pieces, ("]\n", None)]
 
 
 def cassette() -> list[Piece]:
-    head = {"version": "1.0", "metadata": {"recorded_at": "2026-02-03T14:00:00+00:00", "server_url": "http://127.0.0.1:9/mcp"}}
+    head = {
+        "version": "1.0",
+        "metadata": {"recorded_at": "2026-02-03T14:00:00+00:00", "server_url": "http://127.0.0.1:9/mcp"},
+    }
     pieces: list[Piece] = [(json.dumps(head, indent=2)[:-2] + ',\n  "interactions": [\n', None)]
     rows = [pair for pair in _paired() if TALK[pair[0]].dir == "c2s"]
     for place, (number, answer) in enumerate(rows):
@@ -259,7 +286,9 @@ def _body(numbers: list[int]) -> list[Piece]:
 
 
 def har() -> list[Piece]:
-    pieces: list[Piece] = [('{"log": {"version": "1.2", "creator": {"name": "tests", "version": "1"}, "entries": [\n', None)]
+    pieces: list[Piece] = [
+        ('{"log": {"version": "1.2", "creator": {"name": "tests", "version": "1"}, "entries": [\n', None)
+    ]
     page = {"startedDateTime": TALK[0].iso, "time": 3, "request": {"method": "GET", "url": "http://localhost:8000/logo.png",
             "headers": []}, "response": {"status": 200, "headers": [{"name": "content-type", "value": "image/png"}],
             "content": {"size": 9, "mimeType": "image/png"}}, "timings": {"send": 0, "wait": 3, "receive": 0}}  # fmt: skip
@@ -277,7 +306,16 @@ def har() -> list[Piece]:
                    (f'"}}}}, "response": {{"status": {200 if answers else 202}, "headers": {json.dumps(got)}, "content": '
                     f'{{"mimeType": "{kind}", "text": "', None)]  # fmt: skip
         pieces += _body(answers)
-        pieces.append(('"}}, "timings": {"send": 0, "wait": ' + str(took) + ', "receive": 0}}' + ("," if place < 4 else "") + "\n", None))
+        pieces.append(
+            (
+                '"}}, "timings": {"send": 0, "wait": '
+                + str(took)
+                + ', "receive": 0}}'
+                + ("," if place < 4 else "")
+                + "\n",
+                None,
+            )
+        )
     return [*pieces, ("]}}\n", None)]
 
 
@@ -329,12 +367,19 @@ def event_stream() -> list[Piece]:
 
 
 def _repr(m: Message) -> str:
-    name = "JSONRPCNotification" if "id" not in m.body else "JSONRPCRequest" if "method" in m.body else "JSONRPCResponse"
+    name = (
+        "JSONRPCNotification" if "id" not in m.body else "JSONRPCRequest" if "method" in m.body else "JSONRPCResponse"
+    )
     body = dict(m.body)
     if "error" in body:
         name = "JSONRPCError"
     inner = ", ".join(
-        f"{key}=" + (f"ErrorData(code={value['code']}, message={value['message']!r}, data=None)" if key == "error" else repr(value))
+        f"{key}="
+        + (
+            f"ErrorData(code={value['code']}, message={value['message']!r}, data=None)"
+            if key == "error"
+            else repr(value)
+        )
         for key, value in body.items()
     )
     return f"root={name}({inner})"
@@ -344,7 +389,11 @@ def python_sdk() -> list[Piece]:
     pieces: list[Piece] = []
     for n, m in enumerate(TALK):
         words = "Sending client message: " if m.dir == "c2s" else "SSE message: "
-        pieces += [(f"{m.local.replace('.', ',')} - mcp.client.streamable_http - DEBUG - {words}", None), (_repr(m), n), ("\n", None)]
+        pieces += [
+            (f"{m.local.replace('.', ',')} - mcp.client.streamable_http - DEBUG - {words}", None),
+            (_repr(m), n),
+            ("\n", None),
+        ]
     return pieces
 
 

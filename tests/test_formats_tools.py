@@ -1,0 +1,336 @@
+"""What the logs of single tools have beyond the conversation of the samples."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from mcplab import formats
+from mcplab.formats import source
+from mcplab.model import Http, Record, TraceError
+from msgspec import UNSET
+
+HELLO = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}'
+HI = '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"y","version":"1"}}}'
+T = "2026-01-05T10:00:00.%03dZ"
+L = "2026-01-05 10:00:00.%03d"
+
+
+def read(*lines: str, **options: str) -> Record:
+    return formats.read(source.load("\n".join(lines) + "\n"), **options)
+
+
+def said(record: Record) -> str:
+    return " ".join(record.notes)
+
+
+# Claude Desktop
+
+
+def claude(n: int, words: str, server: str = "db", level: str = "info") -> str:
+    return f"{T % n} [{server}] [{level}] {words}"
+
+
+def test_claude_runs_of_a_server_are_connections() -> None:
+    record = read(
+        claude(0, "Initializing server..."),
+        claude(1, "Server started and connected successfully"),
+        claude(2, f"Message from client: {HELLO}"),
+        claude(3, "Server transport closed"),
+        claude(4, "Client transport closed"),
+        claude(5, "Server transport closed unexpectedly, this is likely due to the process exiting early."),
+        claude(6, "Initializing server..."),
+        claude(7, "Server started and connected successfully"),
+        claude(8, f"Message from client: {HELLO}"),
+    )
+    assert [(event.kind, event.conn) for event in record.events] == [
+        ("open", "db"), ("message", "db"), ("close", "db"), ("open", "db#2"), ("message", "db#2"),
+    ]  # fmt: skip
+    assert record.events[2].unexpected is True
+    assert record.events[0].label == "db"
+
+
+def test_claude_two_runs_at_once_are_told_apart_by_ids() -> None:
+    record = read(
+        claude(0, "Server started and connected successfully"),
+        claude(0, "Server started and connected successfully"),
+        claude(2, f"Message from client: {HELLO}"),
+        claude(2, f"Message from client: {HELLO}"),
+        claude(3, f"Message from server: {HI}"),
+        claude(3, f"Message from server: {HI}"),
+    )
+    assert [event.conn for event in record.events if event.kind == "message"] == ["db", "db#2", "db", "db#2"]
+    assert "open at once" in said(record)
+
+
+def test_claude_text_that_was_no_json_keeps_what_the_log_quotes() -> None:
+    record = read(
+        claude(0, f"Message from client: {HELLO}"),
+        claude(1, "Unexpected token 'L', \"Loading it\"... is not valid JSON", level="error"),
+        claude(2, "Unexpected end of JSON input", level="error"),
+        claude(3, "Expected ',' or '}' after property value in JSON at position 41 (line 1 column 42)", level="error"),
+    )
+    assert [(event.kind, event.raw, event.dir) for event in record.events[2:]] == [
+        ("unparsed", "Loading it", "s2c"), ("unparsed", UNSET, "s2c"), ("unparsed", UNSET, "s2c"),
+    ]  # fmt: skip
+
+
+def test_claude_stderr_and_entries_of_many_lines() -> None:
+    record = read(
+        claude(0, f"Message from client: {HELLO}"),
+        claude(1, "Using MCP server command: node with args and path: {"),
+        "  args: [ 'x.js', [length]: 1 ],",
+        "  paths: [ '/usr/bin' ]",
+        "}",
+        "Traceback (most recent call last):",
+        '  File "x.py", line 1',
+    )
+    assert [event.raw for event in record.events if event.kind == "stderr"] == [
+        "Traceback (most recent call last):",
+        '  File "x.py", line 1',
+    ]
+
+
+def test_claude_shortened_messages_are_named() -> None:
+    whole = '{"jsonrpc":"2.0","id":1,"result":{"text":"a...[18778 chars truncated]...z"}}'
+    cut = '{"jsonrpc":"2.0","id":2,"result":{"text":"a...[20 chars truncated]...}'
+    record = read(claude(0, f"Message from server: {whole}"), claude(1, f"Message from server: {cut}"))
+    assert [event.text for event in record.events if event.kind == "message"] == [whole]
+    assert "the log shortened it" in record.unread[0].reason
+    assert "1 messages were shortened" in said(record)
+
+
+def test_claude_tail_of_two_files_keeps_a_message_once() -> None:
+    line = claude(1, f"Message from client: {HELLO}")
+    record = read("==> mcp.log <==", line, "", "==> mcp-server-db.log <==", line, "oops")
+    assert [event.kind for event in record.events] == ["open", "message", "stderr"]
+    assert record.events[2].conn == "db"
+    assert "kept once" in said(record)
+
+
+# VS Code
+
+
+def test_vscode_failures_and_exit_codes() -> None:
+    record = read(
+        f"{L % 0} [info] Starting server x",
+        f"{L % 1} [info] Connection state: Running",
+        f'{L % 2} [warning] Failed to parse message: "junk \\"quoted\\"\\n"',
+        f"{L % 3} [info] Connection state: Error Process exited with code 127",
+        f"{L % 4} [info] Connection state: Running",
+        f"{L % 5} [debug] [editor -> server] {HELLO}",
+    )
+    assert [(event.kind, event.conn) for event in record.events] == [
+        ("open", "c1"), ("unparsed", "c1"), ("close", "c1"), ("open", "c2"), ("message", "c2"),
+    ]  # fmt: skip
+    assert record.events[1].raw == 'junk "quoted"'
+    assert (record.events[2].exit_code, record.events[2].unexpected) == (127, True)
+    assert record.header["transport"] == "stdio"
+
+
+def test_vscode_pasted_text_is_read() -> None:
+    wrapped = read(f"> {L % 5} [trace] [editor -> server] {HELLO[:40]}", HELLO[40:])
+    assert [event.text for event in wrapped.events] == [HELLO]
+    bare = read(f"[editor -> server] {HELLO}", f"[server -> editor] {HI}")
+    assert [event.dir for event in bare.events] == ["c2s", "s2c"]
+    assert "clock" not in bare.header
+    old = read(f"{L % 5} [info] [Client Says] {HELLO}", f"{L % 6} [info] [Server Says] {HI}")
+    assert [event.dir for event in old.events] == ["c2s", "s2c"]
+
+
+def test_vscode_without_frames_says_how_to_get_them() -> None:
+    record = read(f"{L % 0} [info] Connection state: Running", f"{L % 1} [info] Discovered 3 tools")
+    assert "Trace" in said(record)
+    assert "no protocol message" in said(record)
+    assert [event.kind for event in record.events] == ["open"]
+
+
+# Logs without messages
+
+
+def test_cursor_has_no_message_and_says_so() -> None:
+    record = read(
+        f"{L % 0} [info] Handling CreateClient action",
+        f"{L % 1} [info] user-db: Starting new stdio process with command: x",
+        f"{L % 2} [error] user-db: Client error for command Unexpected token 'a', \"abcdefghij\"... is not valid JSON",
+        f"{L % 3} [info] user-db: Found 3 tools, 0 prompts, and 0 resources",
+        f"{L % 4} [info] user-db: Client closed for command",
+    )
+    assert record.format == "cursor"
+    assert [(event.kind, event.conn) for event in record.events] == [
+        ("open", "user-db"),
+        ("unparsed", "user-db"),
+        ("close", "user-db"),
+    ]
+    assert "holds no protocol message" in record.notes[0]
+    with pytest.raises(TraceError, match="holds no protocol message"):
+        read(f"{L % 0} [info] Handling ListOfferings action")
+
+
+def test_mcp_remote_names_and_whole_messages() -> None:
+    printed = json.dumps(json.loads(HELLO), indent=2).split("\n")
+    refusal = '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"gone"}}'
+    record = read(
+        "[77] Using transport strategy: http-first",
+        "[77] Connected to remote server using StreamableHTTPClientTransport",
+        "[77] [Local→Remote] initialize",
+        f"[77] {printed[0]}",
+        *printed[1:],
+        "[77] [Remote→Local] 0",
+        "[77] [Local→Remote] tools/call",
+        f"[77] Error from remote server: Error: Error POSTing to endpoint (HTTP 404): {refusal}",
+        "[77] Shutting down...",
+    )
+    assert [event.kind for event in record.events] == ["open", "message", "message", "close"]
+    assert json.loads(record.events[1].text) == json.loads(HELLO)
+    assert isinstance(record.events[2].http, Http)
+    assert record.events[2].http.status == 404
+    assert record.header["transport"] == "streamable-http"
+    assert "initialize, tools/call" in said(record)
+
+
+def test_claude_code_summaries_and_quoted_messages() -> None:
+    rows = [
+        {"debug": "Starting connection with timeout of 30000ms"},
+        {"debug": "Successfully connected (transport: stdio) in 20ms"},
+        {
+            "debug": 'Connection established with capabilities: {"hasTools":true,"negotiatedProtocolVersion":"2025-11-25"}'
+        },
+        {"error": "Server stderr: careful"},
+        {"debug": f"Received message: {HI}"},
+        {"debug": "STDIO connection dropped after 3s uptime"},
+    ]
+    record = read(
+        *[json.dumps({**row, "timestamp": T % n, "sessionId": "s", "cwd": "/w"}) for n, row in enumerate(rows)]
+    )
+    assert [event.kind for event in record.events] == ["open", "stderr", "message", "close"]
+    assert record.events[2].dir == "s2c"
+    assert "2025-11-25" in said(record)
+    text = read(*[f'{T % n} [DEBUG] MCP server "w": {next(iter(row.values()))}' for n, row in enumerate(rows)])
+    assert [(event.kind, event.conn) for event in text.events] == [
+        ("open", "w"),
+        ("stderr", "w"),
+        ("message", "w"),
+        ("close", "w"),
+    ]
+
+
+def test_fast_agent_lifecycle() -> None:
+    def row(message: str, **more: object) -> str:
+        return json.dumps(
+            {"level": "INFO", "timestamp": "2026-01-05T10:00:00", "namespace": "x", "message": message, **more},
+            separators=(",", ":"),
+        )
+
+    record = read(row("db: Up and running with a persistent connection!"), row("db (stderr): hm"), row("something", data={"x": 1}),
+                  row("db: Lifecycle task encountered an error: boom"))  # fmt: skip
+    assert [(event.kind, event.conn) for event in record.events] == [("open", "db"), ("stderr", "db"), ("close", "db")]
+    assert record.header["clock"] == "naive"
+
+
+# HTTP
+
+
+def test_old_transport_is_recognised_by_its_endpoint_event() -> None:
+    record = read(
+        "$ curl -N -v http://localhost:9/sse",
+        "> GET /sse HTTP/1.1",
+        ">",
+        "< HTTP/1.1 200 OK",
+        "< content-type: text/event-stream",
+        "<",
+        "event: endpoint",
+        "data: /messages?sessionId=1",
+        "",
+        ": ping",
+        "",
+        f"data: {HI}",
+        "",
+    )
+    assert record.header["transport"] == "sse"
+    assert [event.kind for event in record.events] == ["http", "http", "sse", "sse", "message"]
+    assert record.events[2].sse.data == "/messages?sessionId=1"  # type: ignore[union-attr]
+
+
+def test_answer_on_a_get_stream_comes_after_its_request() -> None:
+    stream = f"event: message\ndata: {HI}\n\n"
+    entries = [
+        {"startedDateTime": "2026-01-05T10:00:00Z", "time": 9000, "request": {"method": "GET", "url": "http://x/mcp", "headers": []},
+         "response": {"status": 200, "headers": [{"name": "content-type", "value": "text/event-stream"}], "content": {"text": stream}}},
+        {"startedDateTime": "2026-01-05T10:00:01Z", "time": 10,
+         "request": {"method": "POST", "url": "http://x/mcp", "headers": [], "postData": {"text": HELLO}},
+         "response": {"status": 202, "headers": [], "content": {"text": ""}}},
+    ]  # fmt: skip
+    record = read(json.dumps({"log": {"version": "1.2", "creator": {"name": "t", "version": "1"}, "entries": entries}}))
+    assert [(event.kind, event.http.exchange) for event in record.events] == [  # type: ignore[union-attr]
+        ("http", "x1"), ("http", "x1"), ("message", "x2"), ("http", "x2"), ("message", "x1"),
+    ]  # fmt: skip
+
+
+def test_curl_command_forms() -> None:
+    for command in (
+        f"curl -sS -i -X POST 'http://x/mcp?api_key=s3cret&sessionId=9' -H 'Accept: a' -d '{HELLO}'",
+        f"PS C:\\> curl.exe -i http://x/mcp?sessionId=9 -HAccept:a --data-raw '{HELLO}'",
+        f"$ curl -i --json '{HELLO}' --url http://x/mcp?sessionId=9 --header 'Accept: a'",
+    ):
+        record = read(command, "HTTP/1.1 200 OK", "content-type: application/json", "", HI)
+        assert [event.text for event in record.events] == [HELLO, HI]
+        http = record.events[0].http
+        assert isinstance(http, Http)
+        assert (http.method, http.path) == ("POST", "/mcp?sessionId=9")
+        assert "a" in http.headers["accept"]  # type: ignore[index]
+
+
+def test_mcpsnoop_text_batch_and_http_facts() -> None:
+    def row(**more: object) -> str:
+        return json.dumps({"session_id": "s", "server_label": "l", "seq": 1, "ts": T % 0, **more})
+
+    record = read(
+        row(direction="c2s", transport="http", conn_id="k1", mcp_method="tools/list", mcp_protocol_version="2026-07-28", batch=True,
+            raw={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+        row(direction="s2c", transport="http", conn_id="k1", status=401, auth_challenge='Bearer realm="x"', text="no json"),
+        row(direction="stderr", text="hm"),
+    )  # fmt: skip
+    assert [(event.kind, event.conn) for event in record.events] == [
+        ("message", "s/k1"),
+        ("unparsed", "s/k1"),
+        ("stderr", "s"),
+    ]
+    assert record.events[0].http.headers == {"mcp-method": "tools/list", "mcp-protocol-version": "2026-07-28"}  # type: ignore[union-attr]
+    assert (record.events[1].http.status, record.events[1].http.headers) == (401, {"www-authenticate": "Bearer"})  # type: ignore[union-attr]
+    assert "batch" in said(record)
+
+
+def test_mcp_rec_keeps_text_that_was_no_json() -> None:
+    record = read(
+        json.dumps({"ts": 1.5, "dir": "client->server", "msg": json.loads(HELLO)}),
+        json.dumps({"ts": 2.5, "dir": "server->client", "msg": {"_raw": "hello there", "_unparsed": True}}),
+    )
+    assert [(event.kind, event.dir, event.raw) for event in record.events] == [
+        ("message", "c2s", UNSET),
+        ("unparsed", "s2c", "hello there"),
+    ]
+
+
+def test_python_reprs_of_both_generations() -> None:
+    record = read(
+        "DEBUG:mcp.client.sse:Sending client message: root=JSONRPCRequest(method='tools/call', params={'a': None, 'b': [1, True]}, jsonrpc='2.0', id=4)",
+        "DEBUG:mcp.client.sse:SSE message: jsonrpc='2.0' id='x' result={'content': [{'text': \"it's\"}]}",
+        'DEBUG:mcp.server.sse:Received JSON: b\'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"n":1.50}}\'',
+        "DEBUG:mcp.client.sse:SSE message: root=JSONRPCError(jsonrpc='2.0', id=5, error=ErrorData(code=-1, message='no', data=None))",
+        "DEBUG:mcp.client.sse:SSE message: root=JSONRPCResponse(broken",
+    )
+    assert [event.text for event in record.events] == [
+        '{"method":"tools/call","params":{"a":null,"b":[1,true]},"jsonrpc":"2.0","id":4}',
+        '{"jsonrpc":"2.0","id":"x","result":{"content":[{"text":"it\'s"}]}}',
+        '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"n":1.50}}',
+        '{"jsonrpc":"2.0","id":5,"error":{"code":-1,"message":"no"}}',
+    ]
+    assert len(record.unread) == 1
+
+
+def test_framing_is_read_and_called_wrong() -> None:
+    record = read(f"{HELLO}", f"Content-Length: {len(HI)}\r", "\r", HI)
+    assert [event.kind for event in record.events] == ["message", "unparsed", "message"]
+    assert record.events[1].dir == "s2c"
+    assert "conforming reader" in said(record)
