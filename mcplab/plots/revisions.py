@@ -152,7 +152,7 @@ class _Chart:
         text = total - 16
         titles = paper.title_lines(title, text)
         legend = paper.flow(self._keys(), text)
-        notes = paper.paragraphs(" ".join(f"({letter}) {why}." for why, letter in self.letters.items()), text)
+        notes = paper.paragraphs(" ".join(f"({letter}) {literal(why)}." for why, letter in self.letters.items()), text)
         lines = notes + paper.paragraphs(self._caption() if caption is None else caption, text)
         head = 32.0
         above = head + (8 + len(titles) * 9.5 * 1.3 if titles else 0) + 4

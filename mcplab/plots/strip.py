@@ -55,7 +55,7 @@ def segments(scene: Scene, steps: int, step_seconds: float | None) -> Strip:
         step = float(max(1, int(np.ceil((span + 1) / steps))))
         bins, zero = np.floor(x / step), 0.5  # an event stands in the middle of its segment
     else:
-        step = step_seconds or nice(max(span / max(steps - 1, 1), 1e-6))
+        step = step_seconds or (nice(max(span / max(steps - 1, 1), 1e-6)) if span else 1.0)
         if scene.aligned or scene.start is None:
             bins, zero = np.floor(x / step), 0.0
         else:

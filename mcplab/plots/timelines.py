@@ -107,14 +107,14 @@ class _Chart:
     def draw(self, ax: Axes | None, title: str | None, caption: str | None) -> Axes:
         names = [literal(lane.channel, bold=True) for lane in self.scene.lanes]
         left = max(max(measure(name, bold=True) for name in names), measure("server")) + 14
-        right = 10.0
+        right = 24.0  # half of the last tick's label
         width = paper.extent(ax)[0] if ax is not None else paper.PAGE - left - right
         low, high = self._limits()
         rows, tall = self._rows(width / (high - low))
         if ax is None and not self.dense:  # labels of late events run over the right edge: keep room for them
             over = self._overhang(rows, low, width / (high - low), width)
             if over > 0:
-                right = min(right + over, 150.0)
+                right = min(10 + over, 150.0) if over > 14 else right
                 width = paper.PAGE - left - right
                 rows, tall = self._rows(width / (high - low))
         strip_top = tall + 20
@@ -321,8 +321,8 @@ def _only_strip(frame: pd.DataFrame, ax: Axes | None, title: str | None, caption
     clock = isinstance(frame.columns, pd.DatetimeIndex)
     with paper.page(theme) as ground:
         left = max(measure(literal(lane.channel)) for lane in made.lanes) + 14
-        width = paper.extent(ax)[0] if ax is not None else paper.PAGE - left - 10
-        total = left + width + 10
+        width = paper.extent(ax)[0] if ax is not None else paper.PAGE - left - 24
+        total = left + width + 24
         titles = paper.title_lines(title, total - 16)
         drawn = {ACTIVITIES[code] for code in np.unique(made.cells)}
         legend = paper.flow([Key(LOOKS[w].meaning, LOOKS[w]) for w in reversed(ACTIVITIES) if w in drawn], total - 16)
