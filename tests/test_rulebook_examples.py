@@ -19,7 +19,8 @@ def _run(rule: Rule, which: str, revision: str):
         assert rule.confidence[revision] == "low", f"{rule.id}: no {which} example for {revision}"
         pytest.skip("a rule of low confidence needs no example")
     wire = Wire(record)
-    return findings(wire, links(wire, "example"), "example")
+    given = revision if rule.given and which == "broken" else None
+    return findings(wire, links(wire, "example"), "example", revision=given)
 
 
 @pytest.mark.parametrize("rule", CHECKED, ids=[rule.id for rule in CHECKED])

@@ -31,6 +31,7 @@ class Rule:
         kept, broken: era or revision (``""``: any) -> example script (mcplab/rulebook/examples.py).
         also: by revision, other rules that the broken example breaks by the same act.
         kept_also: the same for the kept example: the rule's own cause, where only another rule's breach calls on it.
+        given: its broken example hides the revision, so it is judged with the revision given.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Rule:
     broken: Mapping[str, str] = field(default_factory=dict)
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kept_also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    given: bool = False
     note: str = ""
 
     def example(self, which: str, revision: str) -> str | None:
@@ -94,6 +96,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
             broken=examples["broken"],
             also={name: tuple(also) for name, also in _by_revision(entry.get("also", ()), revisions).items()},
             kept_also={name: tuple(also) for name, also in _by_revision(entry.get("kept_also", ()), revisions).items()},
+            given=entry.get("given", False),
             note=entry.get("note", ""),
         )
     except KeyError as missing:

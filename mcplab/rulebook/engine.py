@@ -17,7 +17,8 @@ from mcplab.frames.exchange import Exchange
 from mcplab.frames.links import Link
 from mcplab.frames.wire import SENDER, Wire, event_text
 from mcplab.model import ABSENT, UNKNOWN
-from mcplab.rulebook.facts import Fact, Instance, Post, Session
+from mcplab.rulebook import rounds
+from mcplab.rulebook.facts import Fact, Instance, Listen, Post, Session, listen_of
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
 from mcplab.rulebook.outcome import UNKNOWN as CANNOT_TELL
 from mcplab.rulebook.plan import Entry, Plan
@@ -196,8 +197,8 @@ class Run:
         if sender != "server":
             if meta is not None and meta.version is not UNSET:
                 version = envelope.string(meta.version)
-                if spec.era(version) == "legacy" and (session.phase in ("asked", "answered") or not session.opened):
-                    return self._in_force(session)
+                if version in LEGACY and (session.phase in ("asked", "answered") or not session.opened):
+                    return self._in_force(session)  # a legacy session whose client repeats its version
                 return "modern", modern_revision(version)
             if meta is not None and meta.capabilities is not UNSET:
                 return "modern", modern_revision(wire.version[number] or session.modern_version)
@@ -215,7 +216,7 @@ class Run:
         if request is not None:
             if request.method == "initialize" and wire.kind[number] == "response":
                 version = wire.version[number]
-                return "legacy", legacy_revision(version if version is not None else session.offered)
+                return "legacy", legacy_revision(version, session.offered)
             return request.era, request.revision
         if post is not None and post.era == "modern":
             return post.era, post.revision
@@ -224,7 +225,7 @@ class Run:
     def _in_force(self, session: Session) -> tuple[str, str | None]:
         """Era and revision of what does not say it itself, from what the connection said before."""
         if session.phase == "answered":
-            return "legacy", legacy_revision(session.negotiated)
+            return "legacy", legacy_revision(session.negotiated, session.offered)
         if session.phase == "asked":
             return "legacy", legacy_revision(session.offered)
         if not session.opened:
@@ -260,15 +261,30 @@ class Run:
                 session.server = UNKNOWN
                 session.forget()
             elif fact.era == "modern":
+                rounds.learn(fact)
                 session.spoke_modern = True
                 session.modern_version = self.wire.version[number] or session.modern_version
+                if method == "subscriptions/listen":
+                    if len(session.listens) >= 256:
+                        session.listens.pop(next(iter(session.listens)))
+                    session.listens[str(fact.id)] = Listen(fact)
         elif kind == "notification":
             if method == "notifications/initialized" and fact.sender != "server" and session.initialized is None:
                 session.initialized = fact.seq
             elif method == "notifications/cancelled":
                 self._cancelled(fact, session)
+            elif method == "notifications/subscriptions/acknowledged":
+                listen = listen_of(fact)
+                honoured = fact.params.get("notifications")
+                if listen is not None and listen.acknowledged is None:
+                    listen.acknowledged = honoured if isinstance(honoured, dict) else {}
+            elif session.listens and fact.sender == "server":
+                listen = listen_of(fact)
+                if listen is not None and listen.acknowledged is None:
+                    listen.early = True
         elif kind == "result":
             asked = fact.request
+            self._end_listen(fact, session)
             if (asked is not None and asked.method == "initialize" and not fact.again) or number in self._disputed:
                 session.phase = "answered"
                 version = fact.result.get("protocolVersion")
@@ -280,6 +296,7 @@ class Run:
                 return
             if asked is None or asked.era != "modern":
                 return
+            rounds.learn(fact)
             if "resultType" in fact.result or asked.method == "server/discover":
                 session.instance.modern = True
             if asked.method == "server/discover":
@@ -289,10 +306,16 @@ class Run:
                     session.instance.supported = [name for name in supported if isinstance(name, str)]
                     session.instance.discovered_at = fact.seq
         elif kind == "error" and fact.request is not None and not fact.again:
+            self._end_listen(fact, session)
             if fact.request.method == "initialize":
                 session.phase = "refused"
             elif fact.request.era == "modern" and fact.code in MODERN_CODES:
                 session.instance.modern = True
+
+    def _end_listen(self, fact: Fact, session: Session) -> None:
+        listen = session.listens.get(str(fact.request.id)) if fact.request is not None else None
+        if listen is not None and listen.request is fact.request and listen.ended is None:
+            listen.ended, listen.ended_by = fact.seq, "answer"
 
     def _cancelled(self, fact: Fact, session: Session) -> None:
         wanted = fact.params.get("requestId", ABSENT)
@@ -301,6 +324,9 @@ class Run:
                 ident = open_.body.get("id")
                 if type(ident) is type(wanted) and ident == wanted and open_.cancelled is None:
                     open_.cancelled = fact.seq
+                    listen = session.listens.get(str(open_.id))
+                    if listen is not None and listen.request is open_:
+                        listen.ended, listen.ended_by = fact.seq, "client"
 
     # judging ----------------------------------------------------------------------------------------
 
@@ -364,12 +390,15 @@ class Run:
             board.unknown[rule] += 1
 
 
-def legacy_revision(version: str | None) -> str:
-    """The published legacy revision that a session is judged by: its own, else the newest one before it."""
+def legacy_revision(version: str | None, offered: str | None = None) -> str:
+    """The published legacy revision that a session is judged by: its own, else the newest one before it.
+
+    ``offered`` stands for an answered version that is none.
+    """
     if version in LEGACY:
         return str(version)
     if version is None or spec.era(version) == "unknown":
-        return LATEST_LEGACY
+        return LATEST_LEGACY if offered is None else legacy_revision(offered)
     earlier = [name for name in LEGACY if name <= version]
     return earlier[-1] if earlier else LEGACY[0]
 

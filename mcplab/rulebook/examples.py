@@ -106,6 +106,8 @@ class Script:
             return
         value = jsontext.loads(rest)
         text = rest
+        if mark == ">!" and isinstance(value, dict) and isinstance(value.get("method"), str) and "id" in value:
+            self.asked[jsontext.dumps(value["id"])] = value["method"]
         if not mark.endswith("!") and isinstance(value, dict):
             value = self._filled(value, client)
             text = jsontext.dumps(value)

@@ -7,12 +7,14 @@ not initialized yet. Facts grow with the open requests of a capture, not with it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from mcplab import gating
+from mcplab import gating, jsontext
 from mcplab.frames.exchange import Exchange
 from mcplab.model import ABSENT, UNKNOWN
-from mcplab.spec import META_CAPABILITIES
+from mcplab.spec import META_CAPABILITIES, META_SUBSCRIPTION_ID
+
+LISTEN: Final = "subscriptions/listen"
 
 Json = Any
 
@@ -91,6 +93,7 @@ class Session:
         self.open: dict[int, Fact] = {}
         self.last: dict[str | None, tuple[str, int]] = {}
         self.answered: dict[str | None, int] = {}
+        self.listens: dict[str, Listen] = {}  # JSON text of the request's id -> the subscription
         self.memory: dict[str, Any] = {}
         self._standings: dict[tuple[str, str, str], gating.Standing] = {}
 
@@ -124,6 +127,21 @@ class Instance:
         self.discovered_at: int | None = None
         self.sessions: dict[str, Session] = {}
         self.memory: dict[str, Any] = {}
+
+
+class Listen:
+    """One ``subscriptions/listen`` request and what became of it (2026-07-28)."""
+
+    __slots__ = ("acknowledged", "asked", "early", "ended", "ended_by", "request")
+
+    def __init__(self, request: Fact) -> None:
+        self.request = request
+        wanted = request.params.get("notifications")
+        self.asked: Mapping[str, Json] = wanted if isinstance(wanted, dict) else {}
+        self.acknowledged: Mapping[str, Json] | None = None
+        self.early = False  # something came on it before the acknowledgment
+        self.ended: int | None = None  # seq
+        self.ended_by = ""  # answer, client
 
 
 class Post:
@@ -271,3 +289,13 @@ class Fact:
     def code(self) -> Json:
         """The error's code, ABSENT where there is none."""
         return self.error.get("code", ABSENT)
+
+
+def listen_of(m: Fact) -> Listen | None:
+    """The subscription that a server's notification belongs to: that of its stream (HTTP), else of its tag."""
+    session = m.session
+    if m.post is not None:
+        asked = m.post.request
+        return None if asked is None else session.listens.get(str(asked.id)) if asked.method == LISTEN else None
+    tag = m.meta.get(META_SUBSCRIPTION_ID, ABSENT)
+    return None if tag is ABSENT else session.listens.get(jsontext.dumps(tag))

@@ -67,7 +67,7 @@ def missing_id_400(m: Fact) -> Outcome:
 
 
 def terminated_404(m: Fact) -> Outcome:
-    """A session is over after a 2xx to DELETE, or after a 404 for its id. Requests that were on their way are exempt."""
+    """A session is over after a 2xx to DELETE, or a 404 for its id. What was on its way then is exempt."""
     post = streamable(m)
     if post is None or post.headers is None or HEADER not in post.headers:
         return None

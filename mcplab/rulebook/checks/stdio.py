@@ -8,7 +8,7 @@ from mcplab.rulebook.outcome import KEPT, Outcome, broken
 
 
 def clean(m: Fact) -> Outcome:
-    """A line that is no message. An empty line is no more than a hint; a message that fails is its own rules' matter."""
+    """A line that is no message; an empty one is only a hint. A message that fails is a matter of other rules."""
     if m.session.transport != "stdio":
         return None
     if m.kind != "text":

@@ -66,7 +66,7 @@ def legacy_invalid_400(m: Fact) -> Outcome:
 
 
 def modern_present(m: Fact) -> Outcome:
-    if streamable(m) is None or m.post is None:
+    if streamable(m) is None or m.post is None or m.part is not None:
         return None
     if m.post.headers is None:
         return UNKNOWN
