@@ -119,15 +119,15 @@ def test_same_chart_whatever_the_hash_seed(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[2]); import test_plots_versions as v, test_plots_timeline as t,"
         "test_plots_matrix as m; from mcplab import plots, export;"
-        "export(plots.versions(v.CONNECTIONS), sys.argv[1] + '/versions');"
-        "export(plots.timeline(t.HANDSHAKE), sys.argv[1] + '/timeline');"
-        "export(plots.declarations(m.frame_of(6)), sys.argv[1] + '/matrix')"
+        "export(plots.versions(v.CONNECTIONS), sys.argv[1] + '/versions.svg');"
+        "export(plots.timeline(t.HANDSHAKE), sys.argv[1] + '/timeline.svg');"
+        "export(plots.declarations(m.frame_of(6)), sys.argv[1] + '/matrix.svg')"
     )
     for seed in ("1", "2"):
         run = [sys.executable, "-c", code, str(tmp_path / seed), str(Path(__file__).parent)]
         subprocess.run(run, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
     names = sorted(file.name for file in (tmp_path / "1").iterdir())
-    assert len(names) == 9
+    assert names == ["matrix.svg", "timeline.svg", "versions.svg"]
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name
 
