@@ -1,6 +1,6 @@
 """A big trace of invented traffic: many connections, both eras, a few odd texts. The same bytes every time.
 
-    python benchmarks/generate.py FILE [--events 400000]
+python benchmarks/generate.py FILE [--events 400000]
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def connection(out: Writer, number: int) -> None:
 
     def facts(answer: bool) -> str:
         if answer:
-            return f',"http":{{"status":200,"headers":{{"content-type":"application/json","mcp-session-id":"{session}"}},"exchange":"x{exchange}"}}'
+            return (
+                f',"http":{{"status":200,"headers":{{"content-type":"application/json","mcp-session-id":"{session}"}},'
+                f'"exchange":"x{exchange}"}}'
+            )
         return (
             f',"http":{{"method":"POST","path":"/mcp","headers":{{"accept":"application/json, text/event-stream",'
             f'"content-type":"application/json","mcp-session-id":"{session}","mcp-protocol-version":"2025-06-18"}},"exchange":"x{exchange}"}}'
@@ -83,7 +86,8 @@ def generate(path: Path, events: int) -> int:
     """Write at least ``events`` events; how many bytes it came to."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(
-            '{"kind":"header","format":"mcplab-trace","version":1,"captured_at":"2026-01-05T10:00:00Z","tool":"generate 1",'
+            '{"kind":"header","format":"mcplab-trace","version":1,"captured_at":"2026-01-05T10:00:00Z",'
+            '"tool":"generate 1",'
             '"transport":"streamable-http"}\n'
         )
         out = Writer(file)

@@ -114,7 +114,7 @@ def get(text: str, *path: str) -> tuple[str | None, bool]:
 
 
 def without(text: str, key: str) -> str:
-    """The object's text with every member ``key`` taken out and nothing else changed; other text comes back as it is."""
+    """The object's text with every member ``key`` taken out and nothing else changed; other text as it is."""
     pos = _skip(text, 0)
     if text[pos : pos + 1] != "{":
         return text

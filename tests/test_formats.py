@@ -7,10 +7,10 @@ import json
 from datetime import datetime
 
 import pytest
+
 from mcplab import formats
 from mcplab.formats import source
 from mcplab.model import Http, Record, TraceError
-
 from tests.formats.talk import FORMS, HERE, TALK, Form
 
 by_file = pytest.mark.parametrize("form", FORMS, ids=[form.file for form in FORMS])
@@ -98,7 +98,7 @@ def test_every_format_has_a_sample_or_a_test_of_its_own() -> None:
 
 def test_names_are_unique_and_find_their_module() -> None:
     assert len(set(formats.names())) == len(formats.names())
-    assert all(formats.find(name).NAME == name for name in formats.names())
+    assert all(name == formats.find(name).NAME for name in formats.names())
     with pytest.raises(TraceError, match="known formats: mcplab, "):
         formats.find("nonsense")
 
@@ -113,7 +113,7 @@ def test_empty_source_is_one_clear_error(data: bytes) -> None:
     "data", [b"hello world\n", b'{"a": 1}\n', b"42\n", b"[]", b"\x89PNG\r\n\x1a\n\x00\x01", b"a,b\n1,2\n"]
 )
 def test_unknown_source_names_the_formats(data: bytes) -> None:
-    with pytest.raises(TraceError, match="not a trace that mcplab knows .*known formats"):
+    with pytest.raises(TraceError, match=r"not a trace that mcplab knows .*known formats"):
         read(data)
 
 

@@ -8,10 +8,10 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from mcplab import formats
 from mcplab.formats import source
 from mcplab.model import Record, TraceError
-
 from tests.formats.talk import FORMS, TALK, Form
 
 by_file = pytest.mark.parametrize("form", FORMS, ids=[form.file for form in FORMS])
@@ -33,8 +33,12 @@ def read(data: bytes) -> Record | None:
     try:
         return formats.read(source.load(data))
     except TraceError as error:
-        assert "\n" not in str(error)
+        one_line(error)
         return None
+
+
+def one_line(error: TraceError) -> None:
+    assert "\n" not in str(error)
 
 
 def hold(record: Record | None, whole: list[int]) -> None:
@@ -93,7 +97,7 @@ def test_any_bytes_in_any_format_give_a_record_or_one_clear_error(data: bytes, n
     try:
         record = formats.read(source.load(data), format=name)
     except TraceError as error:
-        assert "\n" not in str(error)
+        one_line(error)
     else:
         assert record.format == name
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
 from mcplab import formats
 from mcplab.formats import halves, source
 from mcplab.formats.source import Source
 from mcplab.model import TraceError
-
 from tests.formats.talk import HERE, TALK
 
 

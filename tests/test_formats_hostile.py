@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+
 from mcplab import formats
 from mcplab.formats import source
 from mcplab.model import Record, TraceError
@@ -88,7 +89,7 @@ def test_fifo_folder_loop_and_missing_file(tmp_path: Path) -> None:
     a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     a.symlink_to(b)
     b.symlink_to(a)
-    with pytest.raises(TraceError, match="(?i)symbolic links|symlink"):
+    with pytest.raises(TraceError, match=r"(?i)symbolic links|symlink"):
         source.load(a)
     with pytest.raises(TraceError, match="no such file"):
         source.load(tmp_path / "nothing.jsonl")

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from mcplab import formats
 from mcplab.formats import native, source
 from mcplab.model import Event, Http, JsonText, Record, Sse, TraceError

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec import UNSET
+
 from mcplab import formats
 from mcplab.formats import source
 from mcplab.model import Http, Record, TraceError
-from msgspec import UNSET
 
 HELLO = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}'
 HI = '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"y","version":"1"}}}'

@@ -6,10 +6,10 @@ import json
 
 import msgspec
 import pytest
+
 from mcplab import formats
 from mcplab.formats import mcpsnoop, source
 from mcplab.model import Event, Http, Record, TraceError
-
 from tests.formats.talk import FORMS, HERE, TALK
 
 KEPT = ("kind", "ts", "conn", "dir", "raw")

@@ -73,11 +73,11 @@ FORMATS: tuple[Format, ...] = (  # type: ignore[assignment]
 )
 
 WRITERS = {module.NAME: module for module in (native, mcpsnoop, chrome_trace)}
-"""The formats that can be written: ``write(record)`` gives the file piece by piece, ``LOST`` says what it cannot hold."""
+"""The formats that can be written: ``write(record)`` gives the file in pieces, ``LOST`` says what it cannot hold."""
 
 
 def write(record: Record, format: str = native.NAME) -> Iterator[bytes]:
-    """The record as a file of the named format, piece by piece; ``TraceError`` names the formats that can be written."""
+    """The record as a file of the named format, in pieces; ``TraceError`` names the formats that can be written."""
     if format not in WRITERS:
         raise TraceError(f"no format {format!r} to write; formats that can be written: {', '.join(WRITERS)}")
     return WRITERS[format].write(record)

@@ -1,5 +1,7 @@
-"""Writes a Chrome trace (Trace Event Format, JSON object form) for chrome://tracing and Perfetto: a row a connection, a bar a
-request with its answer, a mark for everything else."""
+"""Writes a Chrome trace (Trace Event Format, JSON object form) for chrome://tracing and Perfetto.
+
+A row a connection, a bar a request with its answer, a mark for everything else.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def sniff(data: bytes) -> bool:
 
 
 def read(source: Source, *, tz: str | None = None) -> Record:
-    """Read connections coming and going, stderr, and quoted messages. What the log says of capabilities stands in notes."""
+    """Read connections coming and going, stderr, and quoted messages. What it says of capabilities stands in notes."""
     builder = Builder(source, NAME, infer=True)
     log = _Log(builder)
     for number, block in text.blocks(
@@ -92,7 +92,7 @@ class _Log:
         elif re.match(r"Server stderr: ", said):
             builder.add("stderr", number, conn=conn, ts=ts, dir="s2c", raw=jsontext.printable(said.split(": ", 1)[1]))
         elif re.match(
-            r"(?:\w+ connection (?:dropped|closed)|Connection (?:closed|failed)|Closing transport|MCP server process exited)",
+            r"(?:\w+ connection (?:dropped|closed)|Connection (?:closed|failed)|Closing transport)",
             said,
         ):
             builder.add("close", number, conn=conn, ts=ts, reason=jsontext.printable(said[:300]))

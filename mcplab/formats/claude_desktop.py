@@ -34,8 +34,11 @@ _AFTER = re.compile(r"\s*\{ metadata: \w+ \}\s*")
 _SHORTENED = re.compile(r"\.\.\.\[\d+ chars truncated\]\.\.\.")
 _NOT_JSON = re.compile(r"(?:Unexpected|Expected|Bad control|Bad escaped|Unterminated|Invalid|\").*\bJSON\b", re.DOTALL)
 _QUOTED = re.compile(r'"(.*)"(?:\.\.\.)? is not valid JSON', re.DOTALL)
-_SIGN = re.compile(r"\] Message from (?:client|server): ?[\[{]|^.{0,60}\[[^\]]+\] (?:\[[^\]]+\] )?(?:Initializing server\.\.\.|"
-                   r"Server started and connected successfully|(?:Client|Server) transport closed)", re.MULTILINE)  # fmt: skip
+_SIGN = re.compile(
+    r"\] Message from (?:client|server): ?[\[{]|^.{0,60}\[[^\]]+\] (?:\[[^\]]+\] )?(?:Initializing server\.\.\."
+    r"|Server started and connected successfully|(?:Client|Server) transport closed)",
+    re.MULTILINE,
+)
 
 
 def sniff(data: bytes) -> bool:

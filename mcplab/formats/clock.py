@@ -43,7 +43,7 @@ def _stamp(moment: datetime) -> str:
 
 
 def utc(text: Any, local: tzinfo | None = None) -> str | UnsetType:
-    """An ISO 8601 time (also with a space or a comma) in UTC; without a zone it is taken to be in ``local`` (or UTC)."""
+    """An ISO 8601 time (also with a space or a comma) in UTC; without a zone it is one of ``local`` (or UTC)."""
     if not isinstance(text, str):
         return UNSET
     try:

@@ -1,4 +1,7 @@
-"""Cursor's "MCP Logs": prose about what the client did, no protocol message (microsoft/mcp#1045, GLips/Figma-Context-MCP#77)."""
+"""Cursor's "MCP Logs": prose about what the client did, no protocol message.
+
+Seen in microsoft/mcp#1045 and GLips/Figma-Context-MCP#77.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,14 @@ TITLE = "Cursor MCP log (lifecycle only)"
 
 _ENTRY = re.compile(r"[>\s]*(\d{3,4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d+) \[(\w+)\]\s+(?:([^\s:][^:]{0,80}): )?(.*)")
 _SIGN = re.compile(
-    r"Handling (?:CreateClient|ListOfferings|DeleteClient|ReloadClient) action|Starting new (?:stdio|streamableHttp|SSE) process"
+    r"Handling (?:CreateClient|ListOfferings|DeleteClient|ReloadClient) action"
+    r"|Starting new (?:stdio|streamableHttp|SSE) process"
     r"|Successfully connected to (?:stdio|streamableHttp|sse) server|Found \d+ tools, \d+ (?:prompts|resources)"
     r"|Client (?:closed|error) for command|Storing stdio client"
 )  # fmt: skip
 HOW = (
-    "Cursor's log holds no protocol message, only what the client did: no declaration, version or call can be told from "
-    "it; record with `mcplab tap` or another logger to see them"
+    "Cursor's log holds no protocol message, only what the client did: no declaration, version or call can be told "
+    "from it; record with `mcplab tap` or another logger to see them"
 )
 
 

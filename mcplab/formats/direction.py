@@ -4,7 +4,8 @@ Rules, in this order (method senders: schema pages of revisions 2024-11-05 to 20
 
 1. a method that only one party may send tells its sender, as do the client's ``_meta`` of 2026-07-28;
 2. an answer goes the other way than the request of the same id (with its JSON type) that waits for one; where requests
-   of both parties wait, the member that the result must have decides;
+   of both parties wait, the member that the result must have decides, and a result with the member of another method
+   answers none of them;
 3. ``notifications/cancelled`` goes with the request that it names, ``notifications/progress`` against the request that
    carries its token.
 """
@@ -41,6 +42,7 @@ _MEMBER = {
     "completion/complete": "completion", "sampling/createMessage": "role", "roots/list": "roots",
     "elicitation/create": "action",
 }  # fmt: skip
+_MEMBERS = set(_MEMBER.values())
 _OTHER = {"c2s": "s2c", "s2c": "c2s"}
 _LOOKS_LIKE_ANSWER = re.compile(
     r'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*,\s*"(?:result|error)"'
@@ -113,6 +115,11 @@ class Directions:
         if len(sides) == 2 and key is not None and head.result is not UNSET:
             names = {name for name, _ in jsontext.members(bytes(head.result).decode("utf-8", "surrogateescape"))}
             sides = [side for side in sides if _MEMBER.get(self._waiting[side][key]) in names]
+        elif len(sides) == 1 and key is not None and head.result is not UNSET:
+            names = {name for name, _ in jsontext.members(bytes(head.result).decode("utf-8", "surrogateescape"))}
+            own = _MEMBER.get(self._waiting[sides[0]][key])
+            if own is not None and own not in names and names & _MEMBERS:
+                return UNSET  # the answer to another method, whose request is not in the source
         return _OTHER[sides[0]] if len(sides) == 1 else UNSET
 
 

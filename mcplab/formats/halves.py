@@ -34,7 +34,8 @@ def read(client: Source, server: Source) -> Record:
         "server/discover",
     }:
         raise TraceError(
-            f"{server.file} holds the client's requests: give the client's half first, then the server's ({client.file})"
+            f"{server.file} holds the client's requests: "
+            f"give the client's half first, then the server's ({client.file})"
         )
     merged = _merge(queues[0], queues[1])
     events = [msgspec.structs.replace(item.event, seq=n) for n, item in enumerate(merged)]
@@ -125,7 +126,7 @@ def _due(server: list[_Item], start: int, asked: Sequence[str]) -> bool:
 
 
 def merge(records: Sequence[Record], name: str = "merged") -> Record:
-    """Several records of one capture (logs of several servers) as one: by time where all have one, else one after another.
+    """Several records of one capture (logs of several servers) as one: by time where all have it, else in turn.
 
     Connections that bear the same name in two files are told apart by the file.
     """

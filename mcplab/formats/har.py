@@ -22,6 +22,10 @@ _FIRST = (
     "_initiator", "_priority", "_resourceType", "_connectionId", "connection", "pageref", "startedDateTime", "request",
     "_fetchType", "serverIPAddress", "time", "cache", "timings", "response",
 )  # fmt: skip
+MAPPED = (
+    "written by mcpsnoop: URLs, status and times are a mapping of its own, and bodies hold params and results without "
+    "the JSON-RPC message around them, so no message can be recovered; read its session JSONL"
+)
 _TELLING = ('"request"', '"response"', '"text"', "jsonrpc")
 _SIGN = re.compile(r'"log"\s*:\s*\{')
 
@@ -36,7 +40,7 @@ def sniff(data: bytes) -> bool:
 
 
 def read(source: Source, *, tz: str | None = None) -> Record:
-    """Read the entries that are MCP, in the order in which requests and responses were sent, as far as times tell it."""
+    """Read the entries that are MCP, in the order in which requests and responses were sent, as times tell it."""
     builder = Builder(source, NAME, transport="streamable-http")
     whole = text.decode(source.data)
     lines = documents.Lines(whole)
@@ -60,8 +64,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
             builder.lost(lines[item.start], item.text, f"no HAR entry: {error}")
             salvaged.append((item.text, lines[item.start]))
     if creator is not None and creator[1] == "mcpsnoop":
-        builder.note("written by mcpsnoop: URLs, status and times are a mapping of its own, and bodies hold params and results "
-                     "without the JSON-RPC message around them, so no message can be recovered; read its session JSONL")  # fmt: skip
+        builder.note(MAPPED)
     ours = _ours(exchanges)
     if len(ours) < len(exchanges):
         builder.note(f"{len(exchanges) - len(ours)} entries that are not MCP are left out")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
@@ -26,7 +27,7 @@ STREAM_ORDER = (
 
 
 def headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The headers that a trace keeps, lower-case; a repeated one is joined with a comma. Secrets are never among them."""
+    """The headers that a trace keeps, lower-case; a repeated one is joined with a comma. Never a secret."""
     kept: dict[str, str] = {}
     for name, value in pairs:
         name = name.strip().lower()
@@ -54,8 +55,8 @@ def path(url: str) -> str:
 class Exchange(Struct):
     """One HTTP request with its response, as far as the source has it. Bodies are None where the source has none.
 
-    ``line`` and ``response_line`` are where the body begins in the file. ``broken`` is why there was no response; ``quoted``: the body is
-    a JSON string in the file, so all of it is on one line.
+    ``line`` and ``response_line`` are where the body begins in the file. ``broken`` is why there was no response;
+    ``quoted``: the body is a JSON string in the file, so all of it is on one line.
     """
 
     method: str
@@ -194,11 +195,10 @@ def _response(builder: Builder, exchange: Exchange) -> None:
     facts = Http(status=status, headers=kept, exchange=exchange.name)
     body = exchange.response_body
     line = exchange.response_line or exchange.line
-    at = {"conn": exchange.conn, "dir": "s2c"}
+    at: dict[str, Any] = {"conn": exchange.conn, "dir": "s2c"}
     kind = kept.get("content-type", "")
-    if "text/event-stream" in kind.lower():
-        _stream(builder, exchange, facts, body, line)
-    elif body and "json" not in kind.lower() and sse.looks_like(body) and "data:" in body:
+    unnamed = body and "json" not in kind.lower() and sse.looks_like(body) and "data:" in body
+    if unnamed or "text/event-stream" in kind.lower():
         _stream(builder, exchange, facts, body, line)
     elif body and not isinstance(look(body.encode("utf-8", "surrogateescape")), str):
         builder.message(body, line, ts=exchange.ended, http=facts, **at)
@@ -218,7 +218,8 @@ def _stream(builder: Builder, exchange: Exchange, facts: Http, body: str | None,
     for number, part in enumerate(parts):
         at_line = line if exchange.quoted else line + part.line
         last = number == len(parts) - 1 and not is_get
-        at = {"conn": exchange.conn, "dir": "s2c", "ts": exchange.ended if last else UNSET, "http": facts}
+        ts = exchange.ended if last else UNSET
+        at: dict[str, Any] = {"conn": exchange.conn, "dir": "s2c", "ts": ts, "http": facts}
         heads = look(part.data.encode("utf-8", "surrogateescape")) if isinstance(part.data, str) else ""
         known = {"id": part.id, "event": part.event, "retry": part.retry, "comment": part.comment}
         if isinstance(part.data, str) and isinstance(heads, list):
@@ -228,7 +229,7 @@ def _stream(builder: Builder, exchange: Exchange, facts: Http, body: str | None,
         else:
             builder.add("sse", at_line, raw=part.raw, sse=Sse(**known, data=part.data), **at)
             if '"jsonrpc"' in part.raw:  # whole messages in an event that is none
-                builder.rescue(part.raw, at_line, conn=exchange.conn, ts=at["ts"], dir="s2c")
+                builder.rescue(part.raw, at_line, conn=exchange.conn, ts=ts, dir="s2c")
     if exchange.closed:
         builder.add("close", line, conn=exchange.conn, http=Http(exchange=exchange.name))
 

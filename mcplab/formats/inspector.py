@@ -7,6 +7,7 @@ core/mcp/types.ts, MessageEntry). The response has no time of its own: the row's
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 from msgspec import UNSET
@@ -78,7 +79,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         builder.message(body, line, conn=conn, dir=told, ts=ts or UNSET)
     builder.note("a response has no time of its own: the request's time and the duration give it")
     builder.note(
-        "messages are as Inspector parsed and wrote them again, not their own bytes; text that is no JSON-RPC is not in it"
+        "messages are as Inspector parsed and wrote them again, not their own bytes; text that is no JSON-RPC is not "
+        "in it"
     )
     builder.note(NO_TRANSPORT)
     builder.note(NO_HTTP)
@@ -120,5 +122,5 @@ def _row(builder: Builder, item: documents.Item, lines: documents.Lines, placed:
 def _falls(placed: list[Any]) -> bool:
     """Do the times of the rows go backwards more often than forwards?"""
     times = [row[0] for row in placed if row[2] == 0 and row[0]]
-    steps = [(a > b) - (a < b) for a, b in zip(times, times[1:], strict=False)]
+    steps = [(a > b) - (a < b) for a, b in pairwise(times)]
     return sum(steps) > 0

@@ -24,8 +24,8 @@ _SIGN = re.compile(
     r"(?i)(?:^|[}\n])Content-Length:[ \t]*\d+[ \t]*\r?\n(?:Content-Type:[^\n]*\n)?[ \t]*\r?\n?[ \t]*[\[{]"
 )
 WRONG = (
-    "the messages are framed with Content-Length headers, as in the Language Server Protocol: MCP's stdio transport has "
-    "none, and a conforming reader finds no message there"
+    "the messages are framed with Content-Length headers, as in the Language Server Protocol: MCP's stdio transport "
+    "has none, and a conforming reader finds no message there"
 )
 
 

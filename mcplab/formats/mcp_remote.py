@@ -22,8 +22,10 @@ TITLE = "mcp-remote log"
 
 _ENTRY = re.compile(r"(?:\[(\d{4}-\d\d-\d\dT[^\]]+)\]\s?)?\[(\d+)\] (.*)")
 _WAY = re.compile(r"\[(Local→Remote|Remote→Local)\] (.*)|(Local → Remote|Remote → Local) message (.*)")
-_SIGN = re.compile(r"\[\d+\] (?:\[(?:Local→Remote|Remote→Local)\]|\[\d+\] Connecting to remote server|Using transport strategy|Proxy established)"
-                   r"|\[(?:Local→Remote|Remote→Local)\] ")  # fmt: skip
+_SIGN = re.compile(
+    r"\[\d+\] (?:\[\d+\] Connecting to remote server|Using transport strategy|Proxy established)"
+    r"|\[(?:Local→Remote|Remote→Local)\] "
+)
 _REFUSED = re.compile(r"\(?HTTP (\d{3})\)?:? (?=[\[{])")
 
 
@@ -80,7 +82,8 @@ def _printed(builder: Builder, lines: list[str], number: int, words: str, conn: 
                 if not isinstance(look(body[:end].encode("utf-8", "surrogateescape")), str):
                     builder.message(body[:end], number, conn=conn, dir="c2s")
                     builder.note(
-                        "the initialize request is as mcp-remote sent it on: clientInfo.name and capabilities are its own"
+                        "the initialize request is as mcp-remote sent it on: clientInfo.name and capabilities are its "
+                        "own"
                     )
                 return last
         if _ENTRY.match(lines[last]):
@@ -110,8 +113,10 @@ def _say(builder: Builder, named: dict[str, dict[str, int]]) -> None:
     def listed(counts: dict[str, int]) -> str:
         return ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in list(counts.items())[:40]) or "nothing"
 
-    builder.note(f"mcp-remote logs method names and ids, not messages: client to server {listed(named['Local→Remote'])}; "
-                 f"server to client {listed(named['Remote→Local'])}")  # fmt: skip
+    sent, received = listed(named["Local→Remote"]), listed(named["Remote→Local"])
+    builder.note(
+        f"mcp-remote logs method names and ids, not messages: client to server {sent}; server to client {received}"
+    )
     builder.note(
         "no headers and no session id, so what concerns them cannot be judged; no times unless it ran with --debug"
     )

@@ -8,6 +8,7 @@ MCPJam's, which is the client.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 from msgspec import UNSET
@@ -31,7 +32,8 @@ def sniff(data: bytes) -> bool:
     """Are there rows with ``serverId`` and a direction of send or receive?"""
     head = text.start(data, 1 << 20)
     return (
-        text.is_document(head) and '"serverId"' in head and ('"payload"' in head or '"_rpcLogs"' in head or '"message"' in head)
+        text.is_document(head) and '"serverId"' in head
+        and any(word in head for word in ('"payload"', '"_rpcLogs"', '"message"'))
         and (_SIGN.search(head) is not None or '"_rpcLogs"' in head)
     )  # fmt: skip
 
@@ -80,7 +82,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
 
 def _tell(builder: Builder, rows: list[tuple[str, int, str, int, str, str]], others: int) -> None:
     times = [row[0] for row in rows if row[0]]
-    falls = sum((a > b) - (a < b) for a, b in zip(times, times[1:], strict=False)) > 0
+    falls = sum((a > b) - (a < b) for a, b in pairwise(times)) > 0
     if falls:
         rows.reverse()
         builder.note(

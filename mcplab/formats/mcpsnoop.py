@@ -23,8 +23,8 @@ TITLE = "mcpsnoop session JSONL"
 LOST = (
     "messages and text whose direction is not known",
     "stdio open and close events, exit codes and monotonic times",
-    "HTTP paths, exchanges, events without a message, and all headers but Mcp-Method, Mcp-Name, MCP-Protocol-Version "
-    "and WWW-Authenticate's scheme",
+    "HTTP paths, exchanges and events without a message",
+    "all headers but Mcp-Method, Mcp-Name, MCP-Protocol-Version and WWW-Authenticate's scheme",
     "SSE fields",
     "header members other than the label",
 )
@@ -61,7 +61,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         _take(builder, number, whole, envelope, seen)
     if "http" in seen:
         builder.note(
-            "HTTP: only the Mcp- headers that mcpsnoop keeps, no paths, and no link between a request and its response but the id"
+            "HTTP: only the Mcp- headers that mcpsnoop keeps, no paths, and nothing but the id links a request and its "
+            "response"
         )
     if len(seen) == 1:
         builder.header["transport"] = "stdio" if "stdio" in seen else "streamable-http"
@@ -94,7 +95,7 @@ def _take(builder: Builder, number: int, whole: str, envelope: dict[str, Any], s
     for flag, meaning in (
         ("truncated", "some frames were cut at mcpsnoop's size limit"),
         ("redacted", "some frames were rewritten by mcpsnoop's redaction"),
-        ("batch", "mcpsnoop writes the elements of a batch as frames of their own: where a batch began and ended is not in the file"),
+        ("batch", "mcpsnoop writes the elements of a batch as frames of their own: where one began and ended is lost"),
     ):  # fmt: skip
         if envelope.get(flag):
             builder.note(meaning)

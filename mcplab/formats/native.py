@@ -274,7 +274,7 @@ class _Reading:
         self.unread.append(Unread(self.file, number, text, reason))
 
     def _mark(self, event: Event, number: int) -> Event:
-        """Some recorders mark the ends of a stream as ``sse`` lines without an SSE event: they are an open or a close."""
+        """Some recorders mark the ends of a stream as ``sse`` lines without an SSE event: an open or a close."""
         if event.raw == "stream opened":
             event = msgspec.structs.replace(event, kind="open", raw=UNSET)
         elif event.raw == "stream closed by client":
@@ -389,7 +389,7 @@ def encode(event: Event) -> bytes:
     try:
         return msgspec.json.encode(event)
     except UnicodeEncodeError:  # a lone surrogate: json escapes it, msgspec will not
-        fields = {k: v for k, v in msgspec.to_builtins(_without(event)).items()}
+        fields = msgspec.to_builtins(_without(event))
         text = jsontext.dumps(fields)
         if event.msg is not UNSET:
             text = text[:-1] + ',"msg":' + event.text + "}"

@@ -69,7 +69,7 @@ def _is_array(head: str) -> bool:
 
 
 def read(source: Source, *, tz: str | None = None) -> Record:
-    """Read messages in file order. Who sent them is inferred (``direction``); text that is no message is kept as it is."""
+    """Read messages in file order. Who sent them is inferred (``direction``); text that is no message is kept."""
     return parse(source, NAME, tz=tz)
 
 
@@ -180,8 +180,8 @@ class Conns:
 
     def of(self, heads: list[Head]) -> str:
         first = heads[0]
-        if len(heads) == 1 and first.key is not None and first.name in ("initialize", "server/discover"):
-            if first.key in self.builder.directions(self.current).used["c2s"]:
-                self.number += 1
-                self.builder.note(SPLIT)
+        begins = len(heads) == 1 and first.name in ("initialize", "server/discover")
+        if begins and first.key in self.builder.directions(self.current).used["c2s"]:
+            self.number += 1
+            self.builder.note(SPLIT)
         return self.current

@@ -1,6 +1,6 @@
 """Debug lines of the Python SDK, in whatever format its user chose for logging.
 
-``Sending client message: root=JSONRPCRequest(method='initialize', ...)`` (1.x) or ``jsonrpc='2.0' id=1 method=...`` (2.x),
+``Sending client message: root=JSONRPCRequest(method='initialize', ...)`` (1.x) or ``jsonrpc='2.0' id=1 method=...``,
 ``SSE message: ...``, ``Received server message: ...`` are Python reprs (modelcontextprotocol/python-sdk,
 client/streamable_http.py, client/sse.py); ``Received JSON: b'{...}'`` (server/sse.py) holds the message's own bytes.
 """
@@ -25,7 +25,8 @@ TITLE = "Python SDK debug log"
 
 _LINE = re.compile(
     r"(Sending client message|SSE message|Received server message|Received JSON|Received message from server"
-    r"|Parsed JSON response|JSON response): ?(?:SessionMessage\(message=)?(?:JSONRPCMessage\()?(?=root=|jsonrpc=|JSONRPC|method=|b['\"]|\{)"
+    r"|Parsed JSON response|JSON response): ?(?:SessionMessage\(message=)?(?:JSONRPCMessage\()?"
+    r"(?=root=|jsonrpc=|JSONRPC|method=|b['\"]|\{)"
 )
 _LOOSE = re.compile(r"(?=root=JSONRPC|JSONRPC(?:Request|Response|Notification|Error)\(|jsonrpc='2\.0' )()")
 _SENT = {"Sending client message", "Received JSON"}
@@ -67,7 +68,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
             builder.message(message, number, dir=told, ts=ts)
     if rebuilt:
         builder.note(
-            "messages are rebuilt from Python reprs: key order and numbers as the SDK had them, a member that is None is left out"
+            "messages are rebuilt from Python reprs: key order and numbers as the SDK had them, a member that is None "
+            "is left out"
         )
     if naive:
         builder.header["clock"] = "naive" if local is None else "utc"
@@ -78,7 +80,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     elif re.search(rb"mcp[./](?:client|server)[./]sse", source.data):
         builder.header["transport"] = "sse"
     builder.note(
-        "only what this side logged is here: answers that came as JSON, not as an event stream, are not logged by every version"
+        "only what this side logged is here: answers that came as JSON, not as an event stream, are not logged by "
+        "every version"
     )
     builder.note(NO_HTTP)
     return builder.record()

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from msgspec import UNSET
-
 from mcplab import jsontext
 from mcplab.formats import clock, plain, text, words
 from mcplab.formats.build import NO_HTTP, NO_TRANSPORT, Builder

@@ -164,8 +164,8 @@ _MESSAGE = {"jsonrpc", "id", "method", "params", "result", "error"}
 
 
 def rescue(text: str) -> Iterator[tuple[int, str, list[Head]]]:
-    """The whole messages in damaged text: where each begins, its text, its heads. Only what says ``jsonrpc``, and has no
-    other members than a message has, counts.
+    """The whole messages in damaged text: where each begins, its text, its heads. Only what says ``jsonrpc``, and has
+    no other members than a message has, counts.
 
     Messages inside JSON strings (bodies, also of event streams) are found too, even where the string is damaged.
     """
@@ -196,7 +196,7 @@ def rescue(text: str) -> Iterator[tuple[int, str, list[Head]]]:
 
 
 def _escaped(text: str, start: int) -> str:
-    """The JSON string that is left of a damaged one, from a message's beginning to the next line break or fault in it."""
+    """The JSON string that is left of a damaged one, from a message's beginning to the next line break or fault."""
     found = _ESCAPED.match(text, start)
     string = f'"{found[0]}"' if found is not None else '""'
     try:

@@ -20,19 +20,18 @@ NAME = "vscode"
 TITLE = "VS Code MCP output"
 
 _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d{1,6}"
-_HEAD = re.compile(
-    rf"[>\s]*(?:({_TIME})\s+\[(\w+)\] |(?=\[(?:editor -> server|server -> editor|Client Says|Server Says)\])|(?=Connection state: )"
-    rf"|(?=.{{0,60}}\[(?:editor -> server|server -> editor|Client Says|Server Says)\] ?[\[{{]))"
-)
+_SAYS = r"\[(?:editor -> server|server -> editor|Client Says|Server Says)\]"
+_HEAD = re.compile(rf"[>\s]*(?:({_TIME})\s+\[(\w+)\] |(?={_SAYS})|(?=Connection state: )|(?=.{{0,60}}{_SAYS} ?[\[{{]))")
 _FRAME = re.compile(r"\[(editor -> server|server -> editor|Client Says|Server Says)\] ?")
 _STATE = re.compile(r"Connection state: (\w+)\s*(.*)", re.DOTALL)
 _CODE = re.compile(r"exited with code (-?\d+)")
 _FAILED = re.compile(r"Failed to parse message: ")
 _STDERR = re.compile(r"\[server stderr\] ?")
 _SIGN = re.compile(
-    r"\[(?:editor -> server|server -> editor|Client Says|Server Says)\] ?[\[{]|^.{0,40}Connection state: (?:Starting|Running|Stopped|Error)"
-    r"|^.{0,40}Failed to parse message: \"|^.{0,40}\[server stderr\] ", re.MULTILINE,
-)  # fmt: skip
+    rf"{_SAYS} ?[\[{{]|^.{{0,40}}Connection state: (?:Starting|Running|Stopped|Error)"
+    r"|^.{0,40}Failed to parse message: \"|^.{0,40}\[server stderr\] ",
+    re.MULTILINE,
+)
 
 
 def sniff(data: bytes) -> bool:
@@ -41,7 +40,7 @@ def sniff(data: bytes) -> bool:
 
 
 def read(source: Source, *, tz: str | None = None) -> Record:
-    """Read the output. Times are local: ``tz`` places them. A connection lasts from ``Running`` to ``Stopped`` or ``Error``."""
+    """Read the output. Times are local: ``tz`` places them. A connection lasts from Running to Stopped or Error."""
     builder = Builder(source, NAME)
     local = clock.zone(tz)
     builder.header["clock"] = "utc" if local is not None else "naive"

@@ -56,12 +56,12 @@ _RECEIVED = {
 }
 _OTHER = {"c2s": "s2c", "s2c": "c2s"}
 
-SIDE = "the source says sent and received, not by whom: whose log it is was told from messages that only one party may send"
+SIDE = "the source says sent and received, not by whom: told from messages that only one party may send whose log it is"
 NO_SIDE = "the source says sent and received, but nothing in it tells whose log it is: no direction"
 
 
 def direction(word: Any) -> str | None:
-    """``c2s`` or ``s2c`` for a word that names both parties, ``sent`` or ``received`` for one that names none; else None."""
+    """``c2s`` or ``s2c`` for a word that names both parties, ``sent`` or ``received`` for one that names none."""
     if not isinstance(word, str):
         return None
     plain = word.strip().lower().replace(" ", "").replace("_", "-")
@@ -72,7 +72,7 @@ def direction(word: Any) -> str | None:
 
 _WORD = re.compile(
     r"(?i)\b(received|receiving|receive|recv|sent|sending|send|incoming|outgoing|inbound|outbound"
-    r"|client ?(?:->|→|to) ?server|server ?(?:->|→|to) ?client|from client|from server|to server|to client|read|write)\b"
+    r"|client ?(?:->|→|to) ?server|server ?(?:->|→|to) ?client|(?:from|to) (?:client|server)|read|write)\b"
     r"|(-->|<--|>>>|<<<|->|<-|→|←|>>|<<)"
 )
 

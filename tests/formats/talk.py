@@ -300,11 +300,11 @@ def har() -> list[Piece]:
         sent = [{"name": "Content-Type", "value": "application/json"}, {"name": "Authorization", "value": "Bearer s3cret"},
                 {"name": "MCP-Protocol-Version", "value": "2025-06-18"}]  # fmt: skip
         got = [{"name": "Content-Type", "value": kind}] if kind else []
-        pieces += [(f'{{"startedDateTime": "{m.iso}", "time": {took}, "connection": "41", "request": {{"method": "POST", '
-                    f'"url": "http://localhost:8000/mcp", "headers": {json.dumps(sent)}, "postData": {{"mimeType": "application/json", "text": "', None),
-                   (_quoted(m.text), number),
-                   (f'"}}}}, "response": {{"status": {200 if answers else 202}, "headers": {json.dumps(got)}, "content": '
-                    f'{{"mimeType": "{kind}", "text": "', None)]  # fmt: skip
+        asked = f'{{"startedDateTime": "{m.iso}", "time": {took}, "connection": "41", "request": {{"method": "POST", "url": '
+        asked += f'"http://localhost:8000/mcp", "headers": {json.dumps(sent)}, "postData": {{"mimeType": "application/json", "text": "'
+        told = f'"}}}}, "response": {{"status": {200 if answers else 202}, "headers": {json.dumps(got)}, "content": '
+        told += f'{{"mimeType": "{kind}", "text": "'
+        pieces += [(asked, None), (_quoted(m.text), number), (told, None)]
         pieces += _body(answers)
         pieces.append(
             (
