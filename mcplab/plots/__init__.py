@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from mcplab.plots.delays import latency
+from mcplab.plots.ladder import sequence
 from mcplab.plots.matrix import declarations, read_declarations
 from mcplab.plots.paper import alt_text
 from mcplab.plots.revisions import versions
+from mcplab.plots.stages import negotiation
 from mcplab.plots.timelines import timeline
 
-__all__ = ["alt_text", "declarations", "read_declarations", "timeline", "versions"]
+__all__ = ["alt_text", "declarations", "latency", "negotiation", "read_declarations", "sequence", "timeline", "versions"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from mcplab.render.arrows import Arrow, Step, arrows, mermaid, steps
 from mcplab.render.facts import Facts, facts
 from mcplab.render.page import html
 from mcplab.render.plain import text
 from mcplab.render.segments import Segments, merge, segments
 
-__all__ = ["Facts", "Segments", "facts", "html", "merge", "segments", "text"]
+__all__ = [
+    "Arrow", "Facts", "Segments", "Step", "arrows", "facts", "html", "merge", "mermaid", "segments", "steps", "text",
+]  # fmt: skip
