@@ -10,4 +10,13 @@ from mcplab.plots.revisions import versions
 from mcplab.plots.stages import negotiation
 from mcplab.plots.timelines import timeline
 
-__all__ = ["alt_text", "declarations", "latency", "negotiation", "read_declarations", "sequence", "timeline", "versions"]
+__all__ = [
+    "alt_text",
+    "declarations",
+    "latency",
+    "negotiation",
+    "read_declarations",
+    "sequence",
+    "timeline",
+    "versions",
+]
