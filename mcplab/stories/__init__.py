@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcplab.sources import load, of_client
 from mcplab.stories.declared import (
     configuration,
+    era_headline,
     example,
     fallbacks,
     headline,
@@ -32,6 +33,7 @@ __all__ = [
     "configuration",
     "crossed",
     "discoveries",
+    "era_headline",
     "example",
     "fallbacks",
     "headline",

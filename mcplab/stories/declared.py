@@ -187,10 +187,10 @@ def what_varies(frame: pd.DataFrame, traces: Traces, who: Any = None) -> pd.Data
 
 
 ANSWERS = {
-    "yes": "always declared by",
-    "varies": "declared in some runs and not in others by",
-    "no": "lost (declared in no run)",
-    "unknown": "not known (no declaration was captured)",
+    "yes": ("declares it in every run", "declare it in every run"),
+    "varies": ("declares it in some runs and not in others", "declare it in some runs and not in others"),
+    "no": ("is lost, for no run declared it", "are lost, for no run declared it"),
+    "unknown": ("is not known, for no declaration was captured", "are not known, for no declaration was captured"),
 }
 
 
@@ -202,7 +202,8 @@ def losses(frame: pd.DataFrame) -> Told:
         for answer, words in ANSWERS.items():
             whos = [" ".join(who) for who in frame.index[frame[path] == answer]]
             if whos:
-                lines.append((f"{words} ({len(whos)} of {len(frame)}): ", *series(whos, most=40)))
+                said = f"{len(whos)} of {count(len(frame), 'release')} {words[len(whos) > 1]}: "
+                lines.append((said, *series(whos, most=40)))
         blocks += [("A server that needs ", Name(path), ":"), lines]
     return Told(*blocks)
 
@@ -220,6 +221,16 @@ def offers(traces: Traces) -> pd.DataFrame:
     found = links.groupby(names, sort=False).size().rename("connections").reset_index()
     order = sorted(found.index, key=lambda at: [version_key(str(found.at[at, name])) for name in names])
     return found.loc[order].reset_index(drop=True)
+
+
+def era_headline(traces: Traces) -> str:
+    """The finding of the versions chart: how many releases were seen in the modern era, and how many fell back."""
+    links = traces.connections
+    whos = links[["client", "client_version"]].apply(tuple, axis=1)
+    spoke = set(whos[links["era"].isin(["modern", "both"])])
+    fell = set(whos[links["discovery"] == "legacy-fallback"])
+    said = f"{len(spoke)} of {count(whos.nunique(), 'release')} spoke the modern era"
+    return f"{said}, {len(fell)} fell back where it was refused" if fell else said
 
 
 def fallbacks(traces: Traces) -> pd.DataFrame:

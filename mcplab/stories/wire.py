@@ -51,10 +51,20 @@ def chart(trace: Trace | None, path: str, *, steps: int = 60) -> Picture | Told:
     from mcplab.plots import timeline
 
     ax = timeline(
-        trace.messages, http=trace.http, events=trace.events, steps=steps, step_seconds=step_for(trace, steps)
-    )
+        trace.messages, http=trace.http, events=trace.events, title=title(trace), steps=steps,
+        step_seconds=step_for(trace, steps),
+    )  # fmt: skip
     export(ax, path, formats=["svg", "png"])
     return Picture(ax)
+
+
+def title(trace: Trace) -> str:
+    """A capture in a line: who, over what, and in which revisions; its name where nobody says who it is."""
+    links = trace.connections
+    named = links[["client", "client_version"]].dropna(how="all").drop_duplicates()
+    who = " and ".join(" ".join(map(str, row.dropna())) for _, row in named.iterrows()) or trace.name
+    over = " and ".join(links["transport"].dropna().unique())
+    return f"{who}{f' over {over}' if over else ''}: {', '.join(links['label'].dropna().unique())}"
 
 
 def strip(trace: Trace | None, *, steps: int = 60) -> Told:
@@ -78,8 +88,8 @@ def opening(traces: Traces, discovery: str, n: int = 8) -> Told:
     messages = traces[row["trace"]].messages
     messages = messages[messages["instance"] == row["instance"]]
     columns = ["seq", "sender", "kind", "method", "version", "status", "channel"]
-    why = "" if pd.isna(row["discovery_detail"]) else f" ({row['discovery_detail']})"
-    return Told((Name(discovery), f"{why}: ", Name(row["trace"])), messages[columns].head(n))
+    why = "." if pd.isna(row["discovery_detail"]) else f": {row['discovery_detail']}."
+    return Told((Name(row["trace"]), " is a case of ", Name(discovery), why), messages[columns].head(n))
 
 
 def waits(traces: Traces) -> pd.DataFrame:

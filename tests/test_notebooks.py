@@ -1,0 +1,304 @@
+"""Each notebook runs in a fresh kernel, on whatever traces it is given; what it says of the bundled ones is so."""
+
+from __future__ import annotations
+
+import ast
+import re
+import resource
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from mcplab import notes, stories
+from mcplab.comparison import compare, reach
+from mcplab.data import notebooks_dir
+from mcplab.report.execute import execute, find, parametrized
+from mcplab.told import Told, safe
+from mcplab.traces import Traces, make_trace, read_traces
+
+LESSONS = {lesson.name: lesson for lesson in find(notebooks_dir())}
+EVERY = sorted(notebooks_dir().glob("*.ipynb"))
+SECONDS = 60
+
+
+def run(name: str, folder: Path, traces: list[str] | None) -> str:
+    """Execute a notebook on these traces; everything that its cells put out, as text."""
+    notebook = parametrized(LESSONS[name].notebook, {"TRACES": traces, "OUT": "."})
+    start = _cpu_of_children()
+    assert execute(notebook, folder, timeout=SECONDS) == ""
+    assert _cpu_of_children() - start < SECONDS
+    return outputs(notebook)
+
+
+def _cpu_of_children() -> float:
+    """CPU seconds of the processes that have ended; the clock on the wall also counts what others do here."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def outputs(notebook: Any) -> str:
+    parts: list[str] = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            assert output.output_type != "error", output
+            assert output.get("name") != "stderr", output
+            data = output.get("data", {})
+            parts.append(output.get("text") or data.get("text/html") or data.get("text/plain", ""))
+    return "\n".join(parts)
+
+
+# Each in a fresh kernel ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_on_the_bundled_captures(name, tmp_path, captures):
+    said = run(name, tmp_path, None)
+    assert f"{len(captures)} captures of " in said
+    assert list((tmp_path / "charts").glob("*.svg"))
+    assert list((tmp_path / "tables").glob("*.csv"))
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_on_ten_captures_only(name, tmp_path, captures):
+    ten = captures[3:280:28][:10]
+    said = run(name, tmp_path, [str(path) for path in ten])
+    assert "10 captures of " in said
+    clients = {path.parent.name for path in captures} - {path.parent.name for path in ten}
+    assert clients
+    for client in clients:  # what is said of a client that is not there comes from the document alone
+        assert not re.search(rf"{re.escape(client)} \d", said), client
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_on_one_capture_of_a_client_that_nobody_knows(name, tmp_path, captures):
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {"roots": {}, "novel": {"deep": [1]}},
+             "clientInfo": {"name": "mystery-client", "version": "0.0.1"}}  # fmt: skip
+    made = make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})])
+    said = run(name, tmp_path, [str(made.save(tmp_path / "mystery.jsonl"))])
+    assert "mystery-client" in said
+    assert "1 capture of 1 client in 1 release" in said
+    for client in {path.parent.name for path in captures}:
+        assert not re.search(rf"{re.escape(client)} \d", said), client
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_on_a_capture_without_any_declaration(name, tmp_path):
+    made = make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "ping"}), ("server", "no JSON at all")])
+    said = run(name, tmp_path, [str(made.save(tmp_path / "bare.jsonl"))])
+    assert "1 capture of 1 client" in said
+
+
+# As they are stored --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+def test_no_function_is_long(path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            for node in ast.walk(ast.parse(cell.source, type_comments=False)):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    assert node.end_lineno - node.lineno < 10, node.name
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+def test_it_begins_and_ends_as_a_lesson_does(path):
+    prose = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
+    assert prose[0].startswith("# ")
+    assert "you can" in prose[0]
+    assert any(text.startswith("## Try next") for text in prose[-2:])
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_prose_says_nothing_of_a_captured_client(name, captures):
+    """Prose stays when the traces are others, so no bundled client may be named in it (code in it may)."""
+    clients = {path.parent.name for path in captures}
+    for cell in LESSONS[name].notebook.cells:
+        if cell.cell_type == "markdown":
+            prose = re.sub(r"```.*?```|`[^`]*`", "", cell.source, flags=re.DOTALL)
+            for client in (*clients, "goose", "Codex", "Cline"):
+                assert client not in prose, cell.source
+            assert not re.search(r"\b(?:284|324|31 releases)\b", prose)
+
+
+# What they say of the bundled captures -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def traces(captures) -> Traces:
+    return stories.load()
+
+
+@pytest.fixture(scope="module")
+def frame(traces):
+    return compare(traces, by=["client", "client_version"])
+
+
+@pytest.fixture(scope="module")
+def table(traces):
+    return notes.against(notes.read_note(), traces).set_index("client")
+
+
+def test_who_is_there(traces):
+    assert repr(stories.overview(traces)).startswith("284 captures of 20 clients in 31 releases (2026-11-30); ")
+
+
+def test_both_halves_in_both_eras_are_quoted(traces):
+    for place in ("initialize", "initialize_result", "request_meta", "discover_result"):
+        assert '"jsonrpc": "2.0"' in repr(stories.quote(traces, place))
+        assert "$" in repr(stories.quote(traces, place))
+
+
+def test_the_headline(frame):
+    assert stories.headline(frame) == "10 of 31 releases declare nothing, 14 of 31 vary from run to run"
+    assert set(frame.loc["$"]) == {"empty", "object", "varies"}
+
+
+def test_whom_a_server_loses(traces):
+    answer = reach(["elicitation.url", "sampling.tools"], traces)
+    some = {path: {f"{c} {v}" for c, v in answer.index[answer[path] == "varies"]} for path in answer}
+    assert some["sampling.tools"] == {"fast-agent 0.10.48", "fastmcp 2.14.7", "python-sdk 1.30.0", "python-sdk 2.3.0"}
+    assert some["elicitation.url"] == some["sampling.tools"] | {
+        "codex 0.171.0", "fastmcp 4.2.3", "typescript-sdk 1.32.2", "typescript-sdk 2.4.0",
+    }  # fmt: skip
+    assert not (answer == "yes").any().any()  # nobody always
+    said = repr(stories.losses(answer))
+    assert "23 of 31 releases are lost, for no run declared it: ai-sdk-mcp 1.0.102, " in said
+    assert "4 of 31 releases declare it in some runs and not in others: fast-agent 0.10.48, " in said
+
+
+def test_fast_agent_varies(frame, traces):
+    assert stories.most_varied(frame) == ("fast-agent", "0.10.48")
+    sent = stories.objects(traces, ("fast-agent", "0.10.48"))
+    assert sent["declares"].iloc[0] == '{"sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}}'
+    assert set(sent["declares"]) >= {"{}", '{"sampling": {"tools": {}}}'}
+    assert len(sent) == 6
+    assert sent["instances"].sum() == 48
+
+
+def test_every_example_of_what_varies_is_so(frame, traces):
+    for row in stories.what_varies(frame, traces).itertuples():
+        trace, _, seq = str(row.example).rpartition("#")
+        rows = traces[trace].declarations
+        found = rows[(rows["seq"] == int(seq)) & (rows["party"] == "client") & (rows["path"] == row.path)]["state"]
+        assert list(found) == ([] if row.state == "absent" else [row.state])
+
+
+def test_fast_agent_declares_differently_to_two_servers_of_one_file(traces):
+    said = repr(stories.side_by_side(traces, "two-servers-A", "two-servers-B"))
+    assert said.count("5 paths differ") == 2  # over http and over stdio
+    assert re.search(r"^roots +object +absent$", said, re.MULTILINE)
+    assert re.search(r"^elicitation +absent +object$", said, re.MULTILINE)
+    assert '"elicitation": {"mode": "none"}' in said
+
+
+def test_goose_stands_on_the_document_alone(table):
+    row = table.loc["goose"]
+    assert row["document"] == "less than it implements"
+    assert row["captures"] == "not among these captures"
+    assert row["source"] == "document only"
+    assert list(table.index) == ["goose", "Codex CLI", "opencode", "Cline", "fast-agent"]
+
+
+def test_codex_declares_more_than_the_document_says(table, traces):
+    assert re.search(r"0\.171\.0 also declares experimental in \d+ of 30", table.loc["Codex CLI", "differences"])
+    rows = compare(stories.of_client(traces, ["codex"]), by=["client_version", "transport"])
+    assert rows.loc["experimental", ("0.129.0", "stdio")] == "absent"
+    assert rows.loc["experimental", ("0.171.0", "http")] == "absent"
+    assert rows.loc["experimental", ("0.171.0", "stdio")] == "varies"
+
+
+def test_an_older_opencode_declares_nothing(table):
+    assert table.loc["opencode", "captures"] == "1.3.2: nothing; 1.18.33: roots"
+    assert table.loc["opencode", "differences"] == "1.3.2 leaves out roots in 1 of 1"
+
+
+def test_cline_is_as_the_document_says(table):
+    assert table.loc["Cline", "captures"] == "3.0.65: nothing"
+    assert table.loc["Cline", "differences"] == ""
+
+
+def test_fast_agent_sampling_is_not_switched_per_server(table, traces):
+    assert (
+        "sampling left out in 9 instances, always by a setting for the whole process"
+        in table.loc["fast-agent", "differences"]
+    )
+    settings = notes.by_setting(traces, "fast-agent").set_index(["server_entry", "whole_process"])
+    off = '{"mcp.client": {"auto_sampling": false}}'
+    assert settings.loc[("", ""), ["sampling", "elicitation", "roots"]].tolist() == ["yes", "yes", "no"]
+    assert settings.loc[("", off), "sampling"] == "no"
+    assert (
+        settings.loc[('{"sampling": {"model": "passthrough"}}', off), "sampling"] == "yes"
+    )  # on again for that server
+    assert settings.loc[('{"sampling": null}', ""), "sampling"] == "yes"  # and not off by its own entry
+    assert settings.loc[('{"elicitation": {"mode": "none"}}', ""), "elicitation"] == "no"
+    assert settings.loc[('{"roots": []}', ""), "roots"] == "no"
+    said = repr(notes.switched(notes.read_note(), traces, "fast-agent"))
+    assert "elicitation: declared under some server entries and not under others" in said
+    assert "roots: declared under some server entries and not under others" in said
+    assert "sampling: declared under every server entry tried" in said
+    assert "the document is not borne out here: sampling left out" in said
+
+
+def test_who_falls_back_and_why(traces):
+    found = stories.fallbacks(traces).set_index(["client", "outcome"])
+    assert set(found.index.get_level_values("client")) == {
+        "ai-sdk-mcp", "codex", "fast-agent", "fastmcp", "mastra-mcp", "openai-agents", "pydantic-ai", "python-sdk",
+        "typescript-sdk",
+    }  # fmt: skip
+    assert set(found["why"]) == {"error -32601 Method not found (HTTP 400); error -32601 Method not found"}
+    assert ("fast-agent", "gave up") in found.index
+    assert stories.era_headline(traces) == "9 of 31 releases spoke the modern era, 9 fell back where it was refused"
+
+
+def test_either_era_runs_over_either_transport(traces):
+    said = repr(stories.crossed(traces))
+    assert "- legacy was spoken over http and stdio." in said
+    assert "- modern was spoken over http and stdio." in said
+
+
+def test_the_two_that_are_drawn(traces):
+    legacy, modern = stories.pick(traces, "legacy"), stories.pick(traces, "modern")
+    assert legacy is not None
+    assert modern is not None
+    assert set(legacy.connections["era"]) == {"legacy"}
+    assert set(modern.connections["era"]) == {"modern"}
+    assert {"POST (JSON)", "GET (SSE)", "DELETE"} <= set(legacy.events["channel"])
+    strip = repr(stories.strip(legacy))
+    assert "✖" in strip  # the refused discovery
+    assert "60 segments of " in strip
+
+
+def test_silence_is_explained(traces):
+    said = repr(stories.silent(traces))
+    assert "the server advertises neither list changes nor subscriptions" in said
+    assert "legacy protocol" in said
+
+
+# The words themselves ------------------------------------------------------------------------------
+
+
+def test_a_mutated_capture_changes_what_is_said(traces, tmp_path, captures):
+    """The sentences follow the data: opencode's older release is made to declare roots."""
+    source = next(path for path in captures if "opencode-1.3.2" in path.name)
+    text = source.read_text(encoding="utf-8")
+    assert text.count('"capabilities": {}') == 1
+    (tmp_path / source.name).write_text(
+        text.replace('"capabilities": {}', '"capabilities": {"roots": {}}'), encoding="utf-8"
+    )
+    table = notes.against(notes.read_note(), read_traces(tmp_path)).set_index("client")
+    assert table.loc["opencode", "differences"] == ""
+    assert table.loc["opencode", "captures"] == "1.3.2: roots"
+    assert table.loc["fast-agent", "source"] == "document only"
+
+
+def test_what_is_told_can_do_no_harm():
+    evil = "<script>alert(1)</script>\x1b[31m\u202e"
+    told = Told(evil, [(stories.Name(evil), evil)], stories.Code(evil))
+    shown = told._repr_html_()
+    assert "<script" not in shown
+    assert shown.count("&lt;script&gt;") == 4
+    for bad in ("\x1b", "\u202e"):
+        assert bad not in shown + repr(told)
+    assert safe("a\nb\u2028c\x9b") == r"a\nb\u2028c\x9b"
