@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from mcplab.live.session import Answer
 from mcplab.live.texts import dump
-from mcplab.model import ABSENT, Record
+from mcplab.model import ABSENT, HandshakeError, Record
 from mcplab.negotiation import Step
 from mcplab.spec import META_SERVER_INFO
 
@@ -81,17 +80,24 @@ class Handshake:
         return self.result.get("instructions", ABSENT)
 
     def compare(self, *others: Any, by: str = "client", **options: Any) -> Any:
-        """This client's declaration beside those of other traces (default: the bundled captures); see ``compare``."""
-        from mcplab import comparison, data, traces
+        """This client's declaration beside those of other traces: ``compare`` with them.
 
-        beside = list(others) or list(traces.read_traces(data.traces_dir()))
-        return comparison.compare([self.trace, *beside], by=by, **options)
+        Args:
+            others: traces, or what ``read_traces`` takes; none: the bundled captures.
+            by, options: see ``compare``.
+        """
+        from mcplab import comparison, sources
+        from mcplab.traces import Traces
+
+        beside = sources.load(list(others) or None)
+        return comparison.compare(Traces([self.trace, *beside]), by=by, **options)
 
     def _repr_html_(self) -> str:
         from mcplab import render  # loads pandas
+        from mcplab.told import safe
 
         def cell(value: Any) -> str:
-            return html.escape(value if isinstance(value, str) else _shown(value), quote=True)
+            return html.escape(safe(value if isinstance(value, str) else _shown(value)), quote=True)
 
         facts = {
             "protocol": self.label,
@@ -118,13 +124,17 @@ class Handshake:
         parts = [table.format(rows), table.format("<tr><th>asked</th><th>came</th><th>so</th></tr>" + steps)]
         if answers:
             parts.append(table.format("<tr><th>then</th><th>outcome</th><th>answer</th></tr>" + answers))
-        return "".join([*parts, render.html(self.trace)])
+        own = f"<div class='mcplab tex2jax_ignore mathjax_ignore'>{''.join(parts)}</div>"
+        return own + render.html(self.trace)
 
 
 def _shown(value: Any, limit: int = 400) -> str:
     if value is ABSENT:
         return "ABSENT"
-    text = dump(value) if not isinstance(value, (dict, list)) else json.dumps(value, ensure_ascii=False)
+    try:
+        text = dump(value)
+    except HandshakeError:
+        text = "(nested too deeply to be shown)"
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
