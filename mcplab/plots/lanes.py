@@ -180,16 +180,26 @@ class Brush:
                 failed = answered_with_error(self.scene, row)
                 word = "error" if failed else ACTIVITIES[self.scene.activity[row]]
                 self.links.append(([(x, y), (x, below)], to_rgba(LOOKS[word].colour(self.theme), 0.6)))
-        rounds: dict[tuple[int, float], list[int]] = {}
+        rounds: dict[float, list[int]] = {}
         for row in self.place:
             if self.scene.group[row] >= 0 and self.scene.kind[row] == "request":
-                rounds.setdefault((int(self.scene.lane[row]), float(self.scene.group[row])), []).append(row)
+                rounds.setdefault(float(self.scene.group[row]), []).append(row)
         for members in rounds.values():
             members.sort(key=lambda row: self.scene.seq[row])
             for one, two in pairwise(members):
                 answer = int(self.scene.answer[one])
                 if answer in self.place:
-                    self.joins.append([(self.place[answer][0], self.place[one][1]), self.place[two]])
+                    begin, (end, y) = (self.place[answer][0], self.place[one][1]), self.place[two]
+                    self.joins.append([begin, (end, y)])
+                    if self.scene.asks_person[answer]:
+                        self._wait(begin[0], end, begin[1])
+
+    def _wait(self, begin: float, end: float, y: float) -> None:
+        """Between two rounds: no message is under way, a person has been asked."""
+        tall = BAR / 2
+        corners = [(begin, y - tall), (end, y - tall), (end, y + tall), (begin, y + tall)]
+        self.bars.append((corners, to_rgba(self.ground.muted, 0.25)))
+        self.person.append(corners)
 
     def paint(self, ax: Axes) -> None:
         """Draw all of it."""
@@ -229,8 +239,14 @@ def keys(scene: Scene, theme: str, ground: Ground) -> list[Key]:
     found = []
     if (asks & (scene.answer >= 0)).any():
         found.append(Key("from a request to its answer", patch={"facecolor": request}))
-    if np.isin(scene.method[asks & (scene.answer >= 0)], list(_PERSON)).any():
-        hatch = {"facecolor": request, "hatch": "....", "edgecolor": ground.ink, "linewidth": 0}
+    asked = np.isin(scene.method[asks & (scene.answer >= 0)], list(_PERSON)).any()
+    if asked or scene.asks_person.any():
+        hatch = {
+            "facecolor": request if asked else to_rgba(ground.muted, 0.25),
+            "hatch": "....",
+            "edgecolor": ground.ink,
+            "linewidth": 0,
+        }
         found.append(Key("waits for a person", patch=hatch))
     if (asks & (scene.answer < 0)).any():
         found.append(Key("fades: no answer seen", fade=request))

@@ -57,9 +57,16 @@ class Scene(NamedTuple):
     micros: np.ndarray
     event_micros: np.ndarray
     unclocked: int
+    asks_person: np.ndarray
 
 
-def build(messages: pd.DataFrame, http: pd.DataFrame | None, events: pd.DataFrame | None, align: str | None) -> Scene:
+def build(
+    messages: pd.DataFrame,
+    http: pd.DataFrame | None,
+    events: pd.DataFrame | None,
+    align: str | None,
+    exchanges: pd.DataFrame | None = None,
+) -> Scene:
     """Check the frames and turn them into arrays, in the order in which things happened."""
     missing = [name for name in NEEDED if name not in messages.columns]
     if missing:
@@ -68,7 +75,7 @@ def build(messages: pd.DataFrame, http: pd.DataFrame | None, events: pd.DataFram
         raise ValueError("nothing to draw: the frame has no messages")
     if align not in (None, "clock", "start"):
         raise ValueError(f"align {align!r} is none of clock, start")
-    messages = _complete(messages)
+    messages = _complete(messages if exchanges is None else _grouped(messages, exchanges))
     extra = _complete(events) if events is not None else messages.iloc[:0]
     extra = extra[(extra["kind"] != "message") & extra["channel"].notna()]
     streams = _complete(http) if http is not None else messages.iloc[:0]
@@ -101,7 +108,7 @@ def build(messages: pd.DataFrame, http: pd.DataFrame | None, events: pd.DataFram
         method=messages["method"].astype(object).where(messages["method"].notna(), "").to_numpy(),
         activity=_codes(messages["activity"]),
         answer=_answers(messages),
-        group=messages["group"].astype("Float64").fillna(-1).to_numpy(dtype=float),
+        group=_groups(messages),
         streams=_streams(streams, lane_of[2], origin, clock),
         event_seq=extra["seq"].to_numpy(dtype=np.int64),
         event_x=event_x,
@@ -113,6 +120,7 @@ def build(messages: pd.DataFrame, http: pd.DataFrame | None, events: pd.DataFram
         micros=stamps[0],
         event_micros=stamps[1],
         unclocked=int(np.isnan(x).sum() + np.isnan(event_x).sum()),
+        asks_person=_asks_person(messages, exchanges),
     )
 
 
@@ -120,6 +128,54 @@ _OPTIONAL = {
     "trace": "", "instance": "", "conn": "", "part": pd.NA, "ts": pd.NaT, "method": None, "reply_to": pd.NA,
     "reply_part": pd.NA, "group": pd.NA, "status": pd.NA, "content_type": None, "sender": None, "activity": "none",
 }  # fmt: skip
+
+
+_PLACE = ["trace", "seq", "part"]
+
+
+def _keys(frame: pd.DataFrame, seq: str = "seq", part: str = "part") -> pd.MultiIndex:
+    """Where a message stands, as (trace, seq, part); a message outside of a batch has part -1."""
+    whole = frame.assign(trace=frame.get("trace", ""), part=frame.get(part, pd.NA))
+    return pd.MultiIndex.from_arrays(
+        [
+            whole["trace"].astype(object),
+            whole[seq].astype("Int64").fillna(-1),
+            whole["part"].astype("Int64").fillna(-1),
+        ],
+        names=_PLACE,
+    )
+
+
+def _grouped(messages: pd.DataFrame, exchanges: pd.DataFrame) -> pd.DataFrame:
+    """The messages with the ``group`` of their exchange, unless they have one of their own."""
+    if "group" in messages.columns or not exchanges["group"].notna().any():
+        return messages
+    rounds = exchanges[exchanges["group"].notna()]
+    found = pd.Series(rounds["group"].to_numpy(), index=_keys(rounds))
+    at = found.index.get_indexer(_keys(messages))
+    group = pd.array(found.to_numpy()[np.maximum(at, 0)], dtype="Int64")
+    group[at < 0] = pd.NA
+    return messages.assign(group=group)
+
+
+def _groups(messages: pd.DataFrame) -> np.ndarray:
+    """A number for all rounds of one request: a group is the seq of its first round, and so repeats over traces."""
+    group = messages["group"].astype("Int64")
+    keys = pd.MultiIndex.from_arrays([messages["trace"].astype(object), group.fillna(-1)])
+    return np.where(group.notna(), pd.factorize(keys)[0], -1).astype(float)
+
+
+def _asks_person(messages: pd.DataFrame, exchanges: pd.DataFrame | None) -> np.ndarray:
+    """Answers that ask for input (``input_required``), an elicitation among it (2026-07-28 basic/patterns/mrtr)."""
+    out = np.zeros(len(messages), dtype=bool)
+    if exchanges is None or "message" not in messages.columns:
+        return out
+    asking = exchanges[(exchanges["outcome"] == "input_required") & exchanges["reply_seq"].notna()]
+    if len(asking):
+        at = _keys(messages).get_indexer(_keys(asking, "reply_seq", "reply_part"))
+        for row in at[at >= 0]:
+            out[row] = '"elicitation/create"' in str(messages["message"].iloc[row])
+    return out
 
 
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:

@@ -46,6 +46,7 @@ def timeline(
     *,
     http: pd.DataFrame | None = None,
     events: pd.DataFrame | None = None,
+    exchanges: pd.DataFrame | None = None,
     ax: Axes | None = None,
     title: str | None = None,
     caption: str | None = None,
@@ -64,6 +65,8 @@ def timeline(
         part ts method reply_to reply_part group``. Or a frame of ``mcplab.timeline``, of which the strip is drawn.
     http, events
         ``trace.http`` adds streams as pale bars, ``trace.events`` what is no message (refusals, unreadable text).
+    exchanges
+        ``trace.exchanges`` joins the rounds of one request, and tells where they wait for a person.
     steps, step_seconds
         Segments of the strip. Default length: a round number of seconds that brings the whole trace into ``steps``;
         with a length of its own the strip shows the last ``steps``.
@@ -83,7 +86,7 @@ def timeline(
     """
     if isinstance(frame.index, pd.MultiIndex) and "activity" not in frame.columns:
         return _only_strip(frame, ax, title, caption, theme)
-    made = scene.build(frame, http, events, align)
+    made = scene.build(frame, http, events, align, exchanges)
     segments = strip.segments(made, steps, step_seconds)
     with paper.page(theme) as ground:
         chart = _Chart(made, segments, (len(made.x) > _MANY) if dense is None else dense, theme, ground)
