@@ -58,6 +58,28 @@ def test_chrome_trace_without_a_clock_counts_events() -> None:
     assert [row["ts"] for row in rows if row["ph"] == "X"] == [0.0, 3000.0, 5000.0, 7000.0]
 
 
+def test_bars_of_one_row_never_overlap_and_what_has_no_answer_has_no_end() -> None:
+    def at(second: int, way: str, **message: object) -> Event:
+        stamp = f"2026-01-01T00:00:{second:02d}.000000Z"
+        raw = msgspec.Raw(json.dumps({"jsonrpc": "2.0", **message}).encode())
+        return Event(kind="message", seq=second, ts=stamp, conn="c1", dir=way, msg=raw)
+
+    record = Record({}, [
+        at(0, "c2s", id=1, method="slow"), at(1, "c2s", id=2, method="quick"), at(2, "c2s", id=3, method="lost"),
+        at(3, "s2c", id=2, result={}), at(4, "c2s", id=4, method="next"), at(5, "s2c", id=1, error={"code": -1, "message": ""}),
+        at(6, "s2c", id=4, result={}), at(7, "c2s", id=5, method="last"), at(8, "s2c", id=5, result={}),
+    ])  # fmt: skip
+    rows = json.loads(b"".join(formats.write(record, "chrome-trace")))["traceEvents"]
+    bars = [row for row in rows if row["ph"] in ("X", "B")]
+    assert {row["name"]: row["tid"] for row in bars} == {
+        "slow": 1, "quick": 2, "lost (unanswered)": 3, "next": 2, "last": 1,
+    }  # fmt: skip
+    assert [row["name"] for row in bars if "dur" not in row] == ["lost (unanswered)"]
+    assert [row["name"] for row in bars if row["args"].get("outcome") == "error"] == ["slow"]
+    names = {row["tid"]: row["args"]["name"] for row in rows if row["name"] == "thread_name"}
+    assert names == {1: "c1", 2: "c1 (2)", 3: "c1 (3)"}
+
+
 def test_unknown_writer_names_the_known_ones() -> None:
     with pytest.raises(TraceError, match="mcplab, mcpsnoop, chrome-trace"):
         formats.write(Record({}, []), "har")
