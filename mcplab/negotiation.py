@@ -22,6 +22,7 @@ from mcplab.spec import LATEST_LEGACY, REVISIONS, era, is_revision
 
 Transport = Literal["stdio", "http", "sse"]
 
+PARSE_ERROR: Final = -32700
 HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
@@ -308,6 +309,8 @@ class Negotiation:
             return f"{_CLOSED_DOOR[event.status]}; mcplab sends no credentials"
         if isinstance(event, Refused) and isinstance(event.data, dict) and _names(event.data.get("supported")):
             return f"the server names {', '.join(event.data['supported'])}: try one of those as mode"
+        if isinstance(event, Refused) and event.code == PARSE_ERROR:
+            return "the server could not read the request as JSON: look in the trace at what was sent"
         if isinstance(event, Ended) or self.mode == "auto":
             return "look at the trace for what the server sent, and at its stderr"
         return f"is the server {'legacy' if self.modern else 'modern'}? try mode='auto'"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -12,7 +13,7 @@ from mcplab import jsontext
 from mcplab.live.handshakes import handshake
 from mcplab.live.outcome import Handshake
 from mcplab.live.running import run
-from mcplab.live.server.demo import DEMO, serving
+from mcplab.live.server.demo import DEMO, Demo, serving
 from mcplab.live.texts import dump
 from mcplab.model import ABSENT, HandshakeError, JsonText
 
@@ -81,13 +82,24 @@ def declaring(
     """
     found: dict[str, dict[str, str]] = {name: {} for name in targets}
     for server, target in targets.items():
-        for name, declared in declarations.items():
-            done, said = attempt(target, mode=mode, declare=declared, timeout=timeout)
-            found[server][name] = done.label if done is not None else f"refused: {said}"
+        with _standing(target) as where:
+            for name, declared in declarations.items():
+                done, said = attempt(where, mode=mode, declare=declared, timeout=timeout)
+                found[server][name] = done.label if done is not None else f"refused: {said}"
     index = pd.Index(list(declarations), name="declared")
     return pd.DataFrame(
         {server: [cells[name] for name in declarations] for server, cells in found.items()}, index=index
     )
+
+
+@contextlib.contextmanager
+def _standing(target: Any) -> Iterator[Any]:
+    """A demo server over HTTP is started once for many handshakes; every other target is as it is."""
+    if isinstance(target, Demo) and target.transport != "stdio":
+        with target.running() as (url, _):
+            yield url
+    else:
+        yield target
 
 
 def told(shake: Handshake | Any, *, width: int = 300) -> pd.DataFrame:

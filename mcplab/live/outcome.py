@@ -83,13 +83,13 @@ class Handshake:
         """This client's declaration beside those of other traces: ``compare`` with them.
 
         Args:
-            others: traces, or what ``read_traces`` takes; none: the bundled captures.
+            others: traces, paths, globs, ``bundled:NAME`` (or a list of these); none: the bundled captures.
             by, options: see ``compare``.
         """
         from mcplab import comparison, sources
         from mcplab.traces import Traces
 
-        beside = sources.load(list(others) or None)
+        beside = sources.load(others[0] if len(others) == 1 else list(others) or None)
         return comparison.compare(Traces([self.trace, *beside]), by=by, **options)
 
     def _repr_html_(self) -> str:
