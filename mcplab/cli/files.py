@@ -51,13 +51,20 @@ def convert(
 ) -> int:
     """Write a trace in another format.
 
+    chrome-trace opens in Perfetto, mermaid is the ladder of its first messages as Mermaid text; neither is read back.
     The text of every message stays as it is, byte for byte. What the source cannot tell is noted on stderr.
     """  # fmt: skip
     from mcplab.sources import resolve
     from mcplab.traces import read_trace
 
     trace = read_trace(resolve(source), format=read_as, tz=tz)
-    wrote([trace.save(target, format=to)])
+    if to == "mermaid":
+        from mcplab.render import mermaid
+
+        target.write_text(mermaid(trace.messages, trace.events), encoding="utf-8")
+        wrote([target])
+    else:
+        wrote([trace.save(target, format=to)])
     for text in trace.notes:
         note(f"note: {text}")
     return 0

@@ -229,7 +229,8 @@ def timeline(
     if output is not None and _drawn(output):
         from mcplab import plots
 
-        ax = plots.timeline(one.messages, http=one.http, events=one.events, steps=steps, step_seconds=seconds)
+        tables = {"http": one.http, "events": one.events, "exchanges": one.exchanges}
+        ax = plots.timeline(one.messages, **tables, steps=steps, step_seconds=seconds)
         return _write(ax, output)
     frame = bins.timeline(one, steps=steps, step_seconds=seconds, end=end, instance=instance, axis=axis)
     if output is not None:

@@ -57,7 +57,7 @@ def write(record: Record) -> Iterator[bytes]:
 
 
 def _spread(rows: list[dict[str, Any]], conns: dict[int, str]) -> dict[int, str]:
-    """Move each bar, in the order of their beginnings, to the first row of its connection that is free; the rows' names."""
+    """Move each bar, in the order of their beginnings, to the first free row of its connection; the rows' names."""
     free: dict[int, list[tuple[int, float]]] = {tid: [(tid, float("-inf"))] for tid in conns}
     names = dict(conns)
     for row in rows:
