@@ -12,6 +12,7 @@ from mcplab import jsontext
 from mcplab.capabilities import as_text, flatten
 from mcplab.model import CELL_STATES, JsonText, Sentinel, TraceError
 from mcplab.spec import capability, is_revision, path_key, split
+from mcplab.versions import label_key
 
 BY = {"client": "client", "client_version": "client_version", "config": "config", "transport": "transport",
       "era": "spoken", "instance": "instance", "trace": "trace"}  # fmt: skip
@@ -207,17 +208,7 @@ class _Fixed(dict):
 
 
 def _label_key(label: Any) -> Any:
-    parts = label if isinstance(label, tuple) else (label,)
-    return [version_key(str(part)) for part in parts]
-
-
-def version_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A sort key in which numbers count as numbers: 0.9.4 comes before 0.20.1."""
-    import re
-
-    return tuple(
-        (0, int(part), "") if part.isdigit() else (1, 0, part.casefold()) for part in re.findall(r"\d+|\D+", text)
-    )
+    return [label_key(str(part)) for part in (label if isinstance(label, tuple) else (label,))]
 
 
 def _long(

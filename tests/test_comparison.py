@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mcplab import ABSENT, JsonText, TraceError, compare, diff, make_trace, reach, read_traces
-from mcplab.comparison import declares, version_key
+from mcplab.comparison import declares
 from mcplab.model import CELL_STATES
 
 
@@ -179,7 +179,3 @@ def test_reach_over_several_and_none():
 def test_a_version_nobody_published_is_no_error():
     assert reach("roots", legacy({"roots": {}}, revision="2099-01-01")).loc[("c", "1"), "roots"] == "yes"
     assert declares({"roots": "empty"}, "roots", "nonsense")
-
-
-def test_versions_sort_as_numbers():
-    assert sorted(["0.20.1", "0.9.4", "1.0", "0.9.10"], key=version_key) == ["0.9.4", "0.9.10", "0.20.1", "1.0"]

@@ -20,7 +20,7 @@ from matplotlib.patches import Rectangle
 
 from mcplab import export, look, plots
 from mcplab.model import CELL_STATES
-from mcplab.plots import cells, releases
+from mcplab.plots import cells
 
 HOSTILE = [
     "$x_1$ & <b>", "a" * 300, "לקוח", "evil\u202etxt\x1b[31m\nline", "客户端", "_a_", "\\alpha{}%", "a:b/c%20 d",
@@ -142,13 +142,6 @@ def test_releases_stand_side_by_side_oldest_first() -> None:
     ]  # fmt: skip
     given = plots.read_declarations(plots.declarations(frame, order="given"))
     assert list(given.columns)[:3] == [("b", "0.20.1"), ("b", "0.9.4"), ("b", "0.9.4.1")]
-
-
-def test_version_and_name_keys() -> None:
-    versions = ["0.9.4", "0.20.1", "1.0.0-alpha.2", "1.0.0-beta", "1.0.0", "1.0.0.1", "1.0.1", "1.0.10", "2"]
-    shuffled = random.Random(3).sample(versions, len(versions))
-    assert sorted(shuffled, key=releases.version_key) == versions
-    assert sorted(["b10", "B2", "a"], key=releases.natural_key) == ["a", "B2", "b10"]
 
 
 def test_varying_cells_show_the_commonest_state_and_how_often() -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-_EARLY = frozenset(
-    ("a", "alpha", "b", "beta", "c", "rc", "pre", "preview", "dev", "canary", "next", "nightly", "snapshot")
-)
+from mcplab.versions import natural_key, version_key
+
 NAMELESS = "—"
 """Stands where a name or a version is missing."""
 
@@ -22,23 +20,6 @@ class Who(NamedTuple):
     group: str
     label: str
     at: int
-
-
-def version_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts versions oldest first: 0.9.4 < 0.20.1, 2.0.0-rc.1 < 2.0.0 < 2.0.0.1; text between numbers by letter."""
-    parts = []
-    for token in re.findall(r"\d+|[A-Za-z]+", text.partition("+")[0]):
-        if token.isdecimal():
-            parts.append((2, int(token), ""))
-        else:
-            word = token.casefold()
-            parts.append((0 if word in _EARLY else 3, 0, word))
-    return (*parts, (1, 0, ""))
-
-
-def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts names without regard to case, numbers in them by size."""
-    return tuple((0, int(t), "") if t.isdecimal() else (1, 0, t) for t in re.findall(r"\d+|\D+", text.casefold()))
 
 
 def shown(value: Any) -> str:

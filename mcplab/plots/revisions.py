@@ -15,7 +15,8 @@ from mcplab import spec
 from mcplab.look import STATES, Ground, Look
 from mcplab.plots import paper
 from mcplab.plots.paper import SMALL, Key, fitting, literal, measure, pin, put, put_row
-from mcplab.plots.releases import natural_key, shown, spans, version_key
+from mcplab.plots.releases import shown, spans
+from mcplab.versions import natural_key, version_key
 
 _ROW: Final = 12.5
 _LOW: Final = 9.8

@@ -9,10 +9,11 @@ import msgspec
 import pandas as pd
 
 from mcplab.capabilities import unflatten
-from mcplab.comparison import compare, diff, speaking, version_key
+from mcplab.comparison import compare, diff, speaking
 from mcplab.model import STATES
 from mcplab.told import Code, Name, Told, count, series
 from mcplab.traces import Trace, Traces
+from mcplab.versions import label_key
 
 HALVES = {
     "initialize": "what a client says first in the legacy eras",
@@ -219,7 +220,7 @@ def offers(traces: Traces) -> pd.DataFrame:
     names = ["client", "client_version", "offered", "selected", "era", "discovery"]
     links = traces.connections[names].astype(object).where(lambda frame: frame.notna(), "")
     found = links.groupby(names, sort=False).size().rename("connections").reset_index()
-    order = sorted(found.index, key=lambda at: [version_key(str(found.at[at, name])) for name in names])
+    order = sorted(found.index, key=lambda at: [label_key(str(found.at[at, name])) for name in names])
     return found.loc[order].reset_index(drop=True)
 
 

@@ -1,0 +1,33 @@
+"""The order of versions and names: what people expect, not what characters say."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+Key = tuple[tuple[int, int, str], ...]
+
+EARLY: Final = ("alpha", "a", "beta", "b", "c", "rc", "pre", "preview", "dev", "canary", "next", "nightly", "snapshot")
+"""Words of a version that come before its release."""
+
+
+def version_key(text: str) -> Key:
+    """Sorts versions oldest first: 0.9.4 < 0.20.1, 2.0.0-rc.1 < 2.0.0 < 2.0.0.1; text between numbers by letter."""
+    parts: list[tuple[int, int, str]] = []
+    for token in re.findall(r"\d+|[A-Za-z]+", text.partition("+")[0]):
+        if token.isdecimal():
+            parts.append((2, int(token), ""))
+        else:
+            word = token.casefold()
+            parts.append((0 if word in EARLY else 3, 0, word))
+    return (*parts, (1, 0, ""))
+
+
+def natural_key(text: str) -> Key:
+    """Sorts names without regard to case, numbers in them by size."""
+    return tuple((0, int(t), "") if t.isdecimal() else (1, 0, t) for t in re.findall(r"\d+|\D+", text.casefold()))
+
+
+def label_key(text: str) -> tuple[Key, str]:
+    """Sorts what may be a name or a version, and is the same for nothing else."""
+    return (version_key(text) if text[:1].isdecimal() else natural_key(text)), text

@@ -1,0 +1,19 @@
+"""The order of versions and names."""
+
+from __future__ import annotations
+
+from mcplab.versions import label_key, natural_key, version_key
+
+
+def test_versions_sort_oldest_first():
+    order = ["0.9.4", "0.9.10", "0.20.1", "1.0.0-alpha.1", "1.0.0-rc.1", "1.0.0", "1.0.0.1", "1.0.1+build"]
+    assert sorted(reversed(order), key=version_key) == order
+
+
+def test_names_sort_by_letter_and_number():
+    assert sorted(["b10", "B2", "a"], key=natural_key) == ["a", "B2", "b10"]
+
+
+def test_labels_may_be_either():
+    assert sorted(["b", "1.10", "a10", "1.9", "a9"], key=label_key) == ["1.9", "1.10", "a9", "a10", "b"]
+    assert label_key("A") != label_key("a")
