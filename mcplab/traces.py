@@ -139,21 +139,18 @@ class Trace:
     # writing and showing
 
     def save(self, path: str | os.PathLike[str], format: str = native.NAME) -> Path:
-        """Write the capture; message texts stay byte for byte. Returns the path.
+        """Write the capture; message texts stay byte for byte. Returns the path. ``formats.WRITERS`` names the formats.
 
         Raises:
             TraceError: the format cannot be written, or the file cannot.
         """
-        module = formats.find(format)
-        write = getattr(module, "write", None)
-        if write is None:
-            raise TraceError(f"{format} can be read but not written; write it as {native.NAME}")
+        pieces = formats.write(self.record, format)
         target = Path(path)
         part = target.with_name(target.name + ".part")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as file:
-                file.writelines(write(self.record))
+                file.writelines(pieces)
             part.replace(target)
         except OSError as error:
             with contextlib.suppress(OSError):
