@@ -11,13 +11,14 @@ from typing import Any
 
 import pandas as pd
 
-from mcplab.comparison import speaking, version_key
+from mcplab.comparison import speaking
 from mcplab.data import claims_dir
 from mcplab.model import MCPLabError
 from mcplab.spec import split
 from mcplab.stories.declared import configuration
 from mcplab.told import Name, Told, count, series
 from mcplab.traces import Traces
+from mcplab.versions import version_key
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,12 @@ def switched(note: Note, traces: Traces, product: str) -> Told:
         )  # fmt: skip
         lines.append((Name(path), f": {said}"))
     contested_ = contested(traces, claim) if claim else []
-    tail = f"So the document is not borne out here: {'; '.join(contested_)}." if contested_ else None
+    tail: list[str] = []
+    if contested_:
+        tail = [f"So the document is not borne out here as it stands: {'; '.join(contested_)}."]
+        for setting, rows in table[table["whole_process"] != ""].groupby("whole_process"):
+            again = [path for path in settable if path in rows.columns and {"yes", "no"} <= set(rows[path])]
+            on = [(path, rows.loc[rows[path] == "yes", "server_entry"].iloc[0]) for path in again]
+            tail += [f"Under {setting} the server entry {entry} did switch {path} on." for path, entry in on if entry]
     head = ("Configurable per server, by the document: ", *series(settable))
-    return Told((*head, ". With nothing set for the whole process:"), lines, tail)
+    return Told((*head, ". With nothing set for the whole process:"), lines, *tail)

@@ -19,6 +19,8 @@ from mcplab.told import Told, safe
 from mcplab.traces import Traces, make_trace, read_traces
 
 LESSONS = {lesson.name: lesson for lesson in find(notebooks_dir())}
+TELLING = [name for name in LESSONS if "stories.overview(" in str(LESSONS[name].notebook)]
+"""Those that begin by saying which captures they are about; others only compare with them."""
 EVERY = sorted(notebooks_dir().glob("*.ipynb"))
 SECONDS = 60
 
@@ -55,7 +57,7 @@ def outputs(notebook: Any) -> str:
 @pytest.mark.parametrize("name", LESSONS)
 def test_on_the_bundled_captures(name, tmp_path, captures):
     said = run(name, tmp_path, None)
-    assert f"{len(captures)} captures of " in said
+    assert f"{len(captures)} captures of " in said or name not in TELLING
     assert list((tmp_path / "charts").glob("*.svg"))
     assert list((tmp_path / "tables").glob("*.csv"))
 
@@ -64,7 +66,7 @@ def test_on_the_bundled_captures(name, tmp_path, captures):
 def test_on_ten_captures_only(name, tmp_path, captures):
     ten = captures[3:280:28][:10]
     said = run(name, tmp_path, [str(path) for path in ten])
-    assert "10 captures of " in said
+    assert "10 captures of " in said or name not in TELLING
     clients = {path.parent.name for path in captures} - {path.parent.name for path in ten}
     assert clients
     for client in clients:  # what is said of a client that is not there comes from the document alone
@@ -77,13 +79,14 @@ def test_on_one_capture_of_a_client_that_nobody_knows(name, tmp_path, captures):
              "clientInfo": {"name": "mystery-client", "version": "0.0.1"}}  # fmt: skip
     made = make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})])
     said = run(name, tmp_path, [str(made.save(tmp_path / "mystery.jsonl"))])
-    assert "mystery-client" in said
-    assert "1 capture of 1 client in 1 release" in said
+    if name in TELLING:
+        assert "mystery-client" in said
+        assert "1 capture of 1 client in 1 release" in said
     for client in {path.parent.name for path in captures}:
         assert not re.search(rf"{re.escape(client)} \d", said), client
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.parametrize("name", TELLING)
 def test_on_a_capture_without_any_declaration(name, tmp_path):
     made = make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "ping"}), ("server", "no JSON at all")])
     said = run(name, tmp_path, [str(made.save(tmp_path / "bare.jsonl"))])
@@ -107,7 +110,7 @@ def test_it_begins_and_ends_as_a_lesson_does(path):
     prose = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
     assert prose[0].startswith("# ")
     assert "you can" in prose[0]
-    assert any(text.startswith("## Try next") for text in prose[-2:])
+    assert any(text.startswith(("## Try next", "## Your turn")) for text in prose[-2:])
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -238,7 +241,8 @@ def test_fast_agent_sampling_is_not_switched_per_server(table, traces):
     assert "elicitation: declared under some server entries and not under others" in said
     assert "roots: declared under some server entries and not under others" in said
     assert "sampling: declared under every server entry tried" in said
-    assert "the document is not borne out here: sampling left out" in said
+    assert "not borne out here as it stands: sampling left out" in said
+    assert 'the server entry {"sampling": {"model": "passthrough"}} did switch sampling on.' in said
 
 
 def test_who_falls_back_and_why(traces):
