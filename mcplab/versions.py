@@ -28,6 +28,7 @@ def natural_key(text: str) -> Key:
     return tuple((0, int(t), "") if t.isdecimal() else (1, 0, t) for t in re.findall(r"\d+|\D+", text.casefold()))
 
 
-def label_key(text: str) -> tuple[Key, str]:
-    """Sorts what may be a name or a version, and is the same for nothing else."""
-    return (version_key(text) if text[:1].isdecimal() else natural_key(text)), text
+def label_key(text: str) -> tuple[bool, Key, str]:
+    """Sorts what may be a version or a name, versions first; equal for equal text only."""
+    named = not text[:1].isdecimal()
+    return named, natural_key(text) if named else version_key(text), text
