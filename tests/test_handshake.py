@@ -90,7 +90,7 @@ def test_compatibility_matrix(transport, client, server, label, tmp_path):
     expected = {"modern": "modern", "legacy": "legacy-fallback" if client == "auto" else "none"}[shake.era]
     assert shake.discovery == expected
     connection = shake.trace.connections.iloc[-1]
-    assert (connection["label"], connection["era"]) == (label, shake.era)
+    assert (connection["label"], connection["era"], connection["discovery"]) == (label, shake.era, shake.discovery)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

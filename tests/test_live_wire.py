@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcplab.live.capture import Capture, is_message, kept, masked, parts, raw
+from mcplab.live.handshakes import handshake
 from mcplab.live.http import header_value
 from mcplab.live.recording import RecordingTransport, why
 from mcplab.live.server.demo import serving
@@ -194,3 +197,48 @@ def test_the_recording_transport_serves_any_client_above_it():
         assert [text for d, text in recorded if d == direction] == [text for d, text in seen if d == direction]
     assert capture.events[0].kind == "open"
     assert capture.events[-1].kind == "close"
+
+
+class Moved(BaseHTTPRequestHandler):
+    """An MCP endpoint that has moved to its address with a slash, and once more where ``elsewhere`` is set."""
+
+    elsewhere = ""
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.path == "/mcp/" and not self.elsewhere:
+            ident = json.loads(body)["id"]
+            result = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
+            self._send(200, json.dumps({"jsonrpc": "2.0", "id": ident, "result": result}).encode())
+        else:
+            self._send(307, b"", location=self.elsewhere or "/mcp/")
+
+    def _send(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", "content-length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("elsewhere", ["", "http://127.0.0.2:9/mcp"])
+def test_redirects_stay_on_their_origin(elsewhere):
+    handler = type("Handler", (Moved,), {"elsewhere": elsewhere})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/mcp"
+        try:
+            if elsewhere:
+                with pytest.raises(HandshakeError, match="HTTP 307"):
+                    handshake(url, mode="modern", timeout=10)
+                return
+            shake = handshake(url, timeout=10)
+        finally:
+            server.shutdown()
+    assert shake.label == "2026-07-28 (modern)"
+    sent = [event.http.path for event in shake.record.events if event.kind == "message" and event.dir == "c2s"]
+    assert sent == ["/mcp", "/mcp/"]  # both are on the wire, so both are in the trace

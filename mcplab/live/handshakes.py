@@ -49,8 +49,8 @@ def handshake(
         declare: the client's capabilities, any JSON value (None is null); ``JsonText`` goes out byte for byte;
             ``ABSENT`` leaves the member out.
         client_info: likewise, but None gives mcplab's own name and version.
-        then: what to send after the handshake: (method, params) pairs; params None sends none. A method that begins
-            with ``notifications/`` is a notification. A number is a pause in seconds.
+        then: what to send after the handshake: (method, params) pairs; params None sends none, and a method alone
+            will do. A method that begins with ``notifications/`` is a notification. A number is a pause in seconds.
         timeout: seconds for all of it, pauses and the shut-down not counted.
         answers: method -> result (or a function of the params) for what the server asks: ``roots/list``,
             ``sampling/createMessage``, ``elicitation/create``. What was declared has a canned answer without it.
