@@ -7,7 +7,7 @@ it becomes ``unknown``.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -17,8 +17,9 @@ from mcplab.frames.exchange import Exchange
 from mcplab.frames.links import Link
 from mcplab.frames.wire import SENDER, Wire, event_text
 from mcplab.model import ABSENT, UNKNOWN
-from mcplab.rulebook import rounds
+from mcplab.rulebook import rounds, taskbook
 from mcplab.rulebook.facts import Fact, Instance, Listen, Post, Session, listen_of
+from mcplab.rulebook.keys import KEYS
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
 from mcplab.rulebook.outcome import UNKNOWN as CANNOT_TELL
 from mcplab.rulebook.plan import Entry, Plan
@@ -34,20 +35,39 @@ _NOTHING: Final[tuple[Entry, ...]] = ()
 _decode = msgspec.json.Decoder().decode
 
 
+MEMO: Final = 2000
+"""Group outcomes that are kept for the envelopes of a capture, and for each state of a connection."""
+
+
+class Found(NamedTuple):
+    """One breach, without the message: a capture may hold many."""
+
+    rule: int
+    said: Broken
+    seq: int
+    part: int | None
+    sender: str | None
+    conn: str
+
+
 class Board:
     """What the checks said about the events of one instance in one revision (None: a revision nobody could tell)."""
 
     def __init__(self, rules: int) -> None:
         self.kept = [0] * rules
         self.unknown = [0] * rules
-        self.broken: list[tuple[int, Broken, Fact]] = []
-        self.conn: dict[str, None] = {}
+        self.broken: list[Found] = []
+        self.bulks: dict[int, int] = {}
 
 
 class Run:
     """The pass over one walk. ``boards``: (instance, revision) -> what was said."""
 
-    def __init__(self, wire: Wire, links: dict[str, Link], plan: Plan, revision: str | None = None) -> None:
+    def __init__(
+        self, wire: Wire, links: dict[str, Link], plan: Plan, revision: str | None = None, *, grouped: bool = True
+    ) -> None:
+        self.grouped = grouped
+        self._envelopes: dict[Any, int] = {}
         self.wire = wire
         self.links = links
         self.plan = plan
@@ -87,6 +107,7 @@ class Run:
             kind = event.kind
             if kind == "open" and exchange is None and session.events == 0:
                 session.opened = wire.transport == "stdio"
+                session.stamp += 1
             session.events += 1
             told = False
             while at < total and rows[at].event == number:
@@ -116,6 +137,7 @@ class Run:
                     del self._posts[id(exchange)]
         for session in self.sessions.values():
             self._other("end", None, session, None, len(events) - 1)
+        self._settle()
 
     def _session(self, number: int) -> Session:
         conn = self.wire.conns[number]
@@ -181,6 +203,7 @@ class Run:
                 if not post.facts:
                     post.era, post.revision = era, revision
                 post.facts.append(fact)
+                post.kinds += f"{kind} {method == 'initialize'} "
         self._judge(fact, kind, sender or "", method)
         self._learn(fact, number, session)
         if request is not None and not again and asked_row is not None:
@@ -246,6 +269,8 @@ class Run:
         session.last[fact.sender] = kind, fact.seq
         if fact.request is not None:
             session.answered[fact.sender] = max(fact.request.row, session.answered.get(fact.sender, -1))
+        if kind == "result" or (method is not None and method.startswith(("tasks/", "notifications/tasks"))):
+            taskbook.learn(fact)
         if kind == "request":
             session.open[number] = fact
             if fact.sender == "server":
@@ -271,6 +296,7 @@ class Run:
         elif kind == "notification":
             if method == "notifications/initialized" and fact.sender != "server" and session.initialized is None:
                 session.initialized = fact.seq
+                session.forget()
             elif method == "notifications/cancelled":
                 self._cancelled(fact, session)
             elif method == "notifications/subscriptions/acknowledged":
@@ -309,6 +335,7 @@ class Run:
             self._end_listen(fact, session)
             if fact.request.method == "initialize":
                 session.phase = "refused"
+                session.forget()
             elif fact.request.era == "modern" and fact.code in MODERN_CODES:
                 session.instance.modern = True
 
@@ -351,25 +378,71 @@ class Run:
         if revision is not None:
             entries = self.plan.checks(revision, sender, kind, method)
             board = self._board(fact, revision)
-            kept = board.kept
-            for rule, check in entries:
-                said = check(fact)
-                if said is None:
-                    continue
-                if said is KEPT:
-                    kept[rule] += 1
-                else:
-                    self._note(board, rule, said, fact)
+            for name, group in entries.groups:
+                self._group(fact, board, entries.number, name, group)
+            self._each(fact, board, entries.rest)
+            if entries.needing:
+                raw = b"" if fact.raw is None else bytes(fact.raw)
+                hidden = b"\\u" in raw  # an escape may spell any text
+                for texts, group in entries.needing:
+                    if hidden or any(text in raw for text in texts):
+                        self._each(fact, board, group)
             return
         for newest, era in ((LATEST_LEGACY, "legacy"), (MODERN[-1], "modern")):
             if fact.era in (era, "unknown"):
                 fact.revision = newest
                 board = self._board(fact, None)
-                for rule, check in self.plan.checks(newest, sender, kind, method):
+                for rule, check in self.plan.checks(newest, sender, kind, method).every:
                     said = check(fact)
                     if said is not None and said != []:
                         board.unknown[rule] += 1
         fact.revision = None
+
+    def _each(self, fact: Fact, board: Board, entries: tuple[Entry, ...]) -> None:
+        kept = board.kept
+        for rule, check in entries:
+            said = check(fact)
+            if said is None:
+                continue
+            if said is KEPT:
+                kept[rule] += 1
+            else:
+                self._note(board, rule, said, fact)
+
+    def _group(self, fact: Fact, board: Board, number: int, name: str, group: tuple[Entry, ...]) -> None:
+        """Checks whose outcome follows from the group's key: looked up where that key was met before."""
+        key = KEYS[name](fact) if self.grouped else None
+        if key is None:
+            self._each(fact, board, group)
+            return
+        memo = self._envelopes if name == "envelope" else fact.session.memo
+        key = (number, name, key)
+        bulk = memo.get(key)
+        if bulk is None:
+            said = [(rule, check(fact)) for rule, check in group]
+            for rule, one in said:
+                self._note(board, rule, one, fact)
+            if all(one is None or one is KEPT or one is CANNOT_TELL for _, one in said):
+                if len(memo) > MEMO:
+                    memo.clear()
+                memo[key] = self.plan.bulk(
+                    tuple(rule for rule, one in said if one is KEPT),
+                    tuple(rule for rule, one in said if one is CANNOT_TELL),
+                )
+            return
+        bulks = board.bulks
+        bulks[bulk] = bulks.get(bulk, 0) + 1
+
+    def _settle(self) -> None:
+        """What was counted in one go goes to each rule."""
+        for board in self.boards.values():
+            for number, times in board.bulks.items():
+                kept, unknown = self.plan.bulks[number]
+                for rule in kept:
+                    board.kept[rule] += times
+                for rule in unknown:
+                    board.unknown[rule] += times
+            board.bulks.clear()
 
     def _board(self, fact: Fact, revision: str | None) -> Board:
         key = (fact.session.instance.name, revision)
@@ -383,7 +456,8 @@ class Run:
             for one in said:
                 self._note(board, rule, one, fact)
         elif isinstance(said, Broken):
-            board.broken.append((rule, said, fact))
+            seq, part = fact.place if said.seq is None else (said.seq, said.part)
+            board.broken.append(Found(rule, said, seq, part, fact.sender, fact.session.name))
         elif said == KEPT:
             board.kept[rule] += 1
         elif said == CANNOT_TELL:
