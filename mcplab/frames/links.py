@@ -123,13 +123,15 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
 
 
 def _mode(header: Mapping[str, Any]) -> str:
-    """How the client was told to negotiate: the header's ``mode``, else fast-agent's own setting where it is quoted
-    (``protocol_mode``: auto, modern or legacy)."""
+    """How the client was told to negotiate: the header's ``mode``, else fast-agent's own setting where ``config``
+    quotes it (``protocol_mode``: auto, modern or legacy; alone, or in the entry of the server)."""
     mode = header.get("mode")
     if mode in ("auto", "forced"):
         return str(mode)
     config = header.get("config")
-    setting = config.get("protocol_mode") if isinstance(config, Mapping) else None
+    entry = config.get("server_entry") if isinstance(config, Mapping) else None
+    places = [place for place in (entry, config) if isinstance(place, Mapping)]
+    setting = next((place["protocol_mode"] for place in places if "protocol_mode" in place), None)
     if setting == "auto":
         return "auto"
     return "forced" if setting in ("modern", "legacy") else "unknown"

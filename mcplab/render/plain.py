@@ -72,7 +72,7 @@ def _full(trace: Any, one: Facts, width: int, colour: bool, asked: dict[str, Any
     for name, value in header(one, now=asked["end"] == "now"):
         yield [(f"{name:<10}", _DIM), *_pieces(name, fit(safe(value), width - 10).rstrip(), one)]
     yield []
-    yield [("mcp calls: ", _DIM), (safe(one.calls) or "none", "")]
+    yield [("mcp calls: ", _DIM), (safe(one.calls) or "none", "")]  # never cut: it is what people look for
     yield []
     heads = [name for name in COUNTS if not (name == "ping" and one.modern)]
     wide = max((columns_of(row.channel) for row in one.channels), default=0) + 6
@@ -85,10 +85,11 @@ def _full(trace: Any, one: Facts, width: int, colour: bool, asked: dict[str, Any
     ]
     for row in one.channels:
         yield from _channel(row, strips, heads, wide, width, colour)
-    yield [("│ ", _DIM), (_scale(strips), _DIM)]
+    parts = list(scale(strips))
+    yield from folded("│ ", [(f"{part}; ", _DIM) for part in parts[:-1]] + [(parts[-1], _DIM)], width)
     for line in _remarks(one):
         yield [("│ ", _DIM), (fit(line, width - 2).rstrip(), "")]
-    yield [("└ ", _DIM), *_legend(one, strips, colour)]
+    yield from folded("└ ", _legend(one, strips, colour), width, then="  ")
     yield from _tokens(one.tokens, width)
 
 
@@ -198,10 +199,6 @@ def strip(cells: Sequence[str], colour: bool) -> list[Piece]:
     return pieces
 
 
-def _scale(strips: Segments) -> str:
-    return "; ".join(scale(strips))
-
-
 def scale(strips: Segments) -> Iterator[str]:
     """What the strip's steps are, and what they leave out."""
     if not strips.count:
@@ -238,11 +235,27 @@ def _legend(one: Facts, strips: Segments, colour: bool) -> list[Piece]:
         word for word in ("error", "disabled", "request", "response", "notification", "ping")
         if word in seen or not (word == "disabled" or (word == "ping" and one.modern))
     ]  # fmt: skip
+    shapes = [(ACTIVITIES[word].symbol if colour else PLAIN[word], word) for word in words]
     pieces: list[Piece] = [("legend: ", _DIM)]
-    for word in words:
-        symbol = ACTIVITIES[word].symbol if colour else PLAIN[word]
-        pieces += [(symbol, ACTIVITIES[word].sgr), (f" {word}  ", _DIM)]
-    return [*pieces, ("·", _DIM), (" idle", _DIM)]
+    for shape, word in [*shapes, ("·", "idle")]:
+        code = ACTIVITIES["none" if word == "idle" else word].sgr
+        pieces.append((f"{shape} {word}  ", code))
+    return pieces
+
+
+def folded(head: str, pieces: Sequence[Piece], width: int, then: str | None = None) -> Iterator[list[Piece]]:
+    """Pieces on as many lines as they need. Each begins with ``head``, later ones with ``then`` where it is given."""
+    line: list[Piece] = [(head, _DIM)]
+    used = columns_of(head)
+    for part, code in pieces:
+        if used + columns_of(part.rstrip()) > width and len(line) > 1:
+            yield line
+            start = head if then is None else then
+            line, used = [(start, _DIM)], columns_of(start)
+        part = fit(part, width - used).rstrip() if columns_of(part.rstrip()) > width - used else part
+        line.append((part, code))
+        used += columns_of(part)
+    yield line
 
 
 # Tokens --------------------------------------------------------------------------------------------------
@@ -250,23 +263,23 @@ def _legend(one: Facts, strips: Segments, colour: bool) -> list[Piece]:
 
 def _tokens(found: Sequence[Token], width: int) -> Iterator[list[Piece]]:
     """One bar: the server's tokens, a dot, the client's; then what the bar has no room for."""
-    line: list[Piece] = [("─| ", _DIM)]
+    bar: list[Piece] = []
     party = "server"
     for token in found:
-        if token.party != party:
-            party = token.party
-            line.append(("• ", _DIM))
-        line += [(f"{token.name}{mark(token)}", _style(token)), (" ", "")]
-    line.append(("|", _DIM))
-    used = sum(columns_of(part) for part, _ in line)
-    yield [*line, ("─" * max(width - used, 0), _DIM)]
-    details = [f"{token.name}: {token.detail}" for token in found if token.detail]
+        dot = "• " if token.party != party else ""
+        party = token.party
+        bar.append((f"{dot}{token.name}{mark(token)} ", _style(token)))
+    lines = list(folded("─| ", [*bar, ("|", _DIM)], width, then="   "))
+    used = sum(columns_of(part) for part, _ in lines[-1])
+    yield from lines[:-1]
+    yield [*lines[-1], ("─" * max(width - used, 0), _DIM)]
     states = dict.fromkeys(token.state for token in found)
-    key = [f"{STATES[state].symbol} {state}" for state in states]
+    key = [f"{STATES[state].symbol} {state}  " for state in states]
     key += ["* list changes announced"] if any(token.marked for token in found) else []
-    yield [("   ", ""), (fit("  ".join(key), width - 3).rstrip(), _DIM)]
+    yield from folded("   ", [(part, _DIM) for part in key], width)
+    details = [f"{token.name}: {token.detail}" for token in found if token.detail]
     if details:
-        yield [("   ", ""), (fit(safe("; ".join(details)), width - 3).rstrip(), _DIM)]
+        yield from folded("   ", [(f"{part}; ", _DIM) for part in details[:-1]] + [(details[-1], _DIM)], width)
 
 
 def mark(token: Token) -> str:

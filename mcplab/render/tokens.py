@@ -58,13 +58,19 @@ class Token(NamedTuple):
         return f"{MEANS[self.name]}: {self.state}{more}{f' ({self.detail})' if self.detail else ''}"
 
 
+def settings(config: Any) -> dict[str, Any]:
+    """The client's settings that a header's ``config`` quotes; the server's own entry goes before the general ones."""
+    found = dict(config) if isinstance(config, Mapping) else {}
+    entry = found.get("server_entry")
+    return {**found, **entry} if isinstance(entry, Mapping) else found
+
+
 def tokens(trace: Any, instance: str, instructions: str | None) -> list[Token]:
     """The tokens of one instance, the server's first."""
     rows = trace.declarations
     rows = rows[rows["instance"] == instance]
     server, client = (_Declared(rows[rows["party"] == party]) for party in ("server", "client"))
-    config = trace.header.get("config") if hasattr(trace, "header") else None
-    config = config if isinstance(config, Mapping) else {}
+    config = settings(trace.header.get("config") if hasattr(trace, "header") else None)
     found = [
         Token(name, "server", server.state(path), server.state(change) == "true" if change else False)
         for name, path, change in _SERVER
