@@ -21,6 +21,8 @@ from mcplab.widgets.browser import Panel, ui
 
 EVERY: Final = 1.0
 """Seconds between two looks."""
+_BEGIN: Final = 512
+"""Bytes by which a file is known again."""
 
 
 class Tail:
@@ -37,6 +39,7 @@ class Tail:
         self._head: bytes = b""
         self._header: dict[str, Any] = {}
         self._file: tuple[int, int] | None = None
+        self._begin = b""
         self.events: list[Event] = []
         self.unread: list[Unread] = []
 
@@ -49,9 +52,11 @@ class Tail:
         try:
             with self.path.open("rb") as file:
                 facts = os.fstat(file.fileno())
-                if self._file not in (None, (facts.st_dev, facts.st_ino)) or facts.st_size < self._at:
+                begin = file.read(_BEGIN)
+                same = self._file in (None, (facts.st_dev, facts.st_ino)) and begin.startswith(self._begin)
+                if not same or facts.st_size < self._at:
                     self._restart()  # another file, or written anew
-                self._file = (facts.st_dev, facts.st_ino)
+                self._file, self._begin = (facts.st_dev, facts.st_ino), begin
                 file.seek(self._at)
                 data = file.read()
         except FileNotFoundError:
