@@ -17,7 +17,7 @@ from mcplab.frames.exchange import Exchange
 from mcplab.frames.links import Link
 from mcplab.frames.wire import SENDER, Wire, event_text
 from mcplab.model import ABSENT, UNKNOWN
-from mcplab.rulebook import rounds, taskbook
+from mcplab.rulebook import past, rounds, taskbook
 from mcplab.rulebook.facts import Fact, Instance, Listen, Post, Session, listen_of
 from mcplab.rulebook.keys import KEYS
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
@@ -269,6 +269,7 @@ class Run:
         session.last[fact.sender] = kind, fact.seq
         if fact.request is not None:
             session.answered[fact.sender] = max(fact.request.row, session.answered.get(fact.sender, -1))
+            past.learn(fact)
         if kind == "result" or (method is not None and method.startswith(("tasks/", "notifications/tasks"))):
             taskbook.learn(fact)
         if kind == "request":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from mcplab.model import ABSENT
-from mcplab.rulebook.checks.recall import Recent, key, once, redelivered, stamp, subscribed
+from mcplab.rulebook.checks.recall import redelivered, seconds, stamp, subscribed
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
+from mcplab.rulebook.past import Past, key, memory
 
 RACE_SECONDS: Final = 1.0
 """What comes within this time after its counterpart may have crossed it on the way. Ours; the pages give none."""
@@ -20,7 +21,7 @@ def request_id(m: Fact) -> Outcome:
     ident = m.params.get("requestId", ABSENT)
     if not isinstance(m.params.get("reason", ""), str):
         return broken("reason is no string")
-    if key(ident) is not None and (not isinstance(ident, float) or ident.is_integer()):
+    if key("", ident) is not None and (not isinstance(ident, float) or ident.is_integer()):
         return KEPT
     if ident is ABSENT:
         return broken("requestId is absent", confidence="low" if m.revision == "2025-11-25" else None)
@@ -30,48 +31,21 @@ def request_id(m: Fact) -> Outcome:
 # Which request is meant -------------------------------------------------------------------------------------
 
 
-class Past:
-    """A request that was answered."""
-
-    __slots__ = ("at", "method", "stamp", "task")
-
-    def __init__(self, asked: Fact, m: Fact) -> None:
-        self.method = asked.method
-        self.at = m.seq
-        self.stamp = stamp(m)
-        self.task = isinstance(asked.params.get("task"), dict) and isinstance(m.result.get("task"), dict)
-
-
-def _past(m: Fact, asker: str) -> Recent[Past]:
-    return m.session.memory.setdefault(f"cancellation.past {asker}", Recent())
-
-
-def _take(m: Fact) -> Any:
-    """Of an answer: nothing, it is taken in. Of a notification: the open request that it names, and the past one."""
-    if m.kind != "notification":
-        asked = m.request
-        if asked is not None and not m.again and isinstance(asked.body, dict):
-            ident = key(asked.body.get("id", ABSENT))
-            if ident is not None:
-                _past(m, asked.sender or "").put(ident, Past(asked, m))
-        return None
-    ident = key(m.params.get("requestId", ABSENT))
+def _meant(m: Fact) -> tuple[Fact | None, Past | None] | None:
+    """The open request that a cancellation names, or the answered one; None where it names nothing."""
+    asker = "client" if m.era == "modern" else m.sender
+    ident = key(asker, m.params.get("requestId", ABSENT))
     if ident is None:
         return None
-    asker = "client" if m.era == "modern" else m.sender or ""
     for open_ in m.session.open.values():
-        if open_.sender == asker and isinstance(open_.body, dict) and key(open_.body.get("id", ABSENT)) == ident:
+        if open_.sender == asker and isinstance(open_.body, dict) and key(asker, open_.body.get("id")) == ident:
             return open_, None
-    return None, _past(m, asker).get(ident)
+    return None, memory(m).by_id.get(ident)
 
 
-def _meant(m: Fact) -> Any:
-    return once(m, "cancellation", _take, where=m.session.memory)
-
-
-def _nowhere(m: Fact, asker: str) -> bool:
-    """Is it certain that the asker never sent a request with that id?"""
-    return m.session.whole and _past(m, asker).whole
+def _nowhere(m: Fact) -> bool:
+    """Is it certain that nobody sent a request with that id?"""
+    return m.session.whole and memory(m).whole
 
 
 # Rules ------------------------------------------------------------------------------------------------------
@@ -84,7 +58,7 @@ def same_direction(m: Fact) -> Outcome:
     if found[0] is not None or found[1] is not None:
         return KEPT
     ident = m.params.get("requestId")
-    if not _nowhere(m, m.sender or ""):
+    if not _nowhere(m):
         return UNKNOWN
     return broken(f"the {m.sender} sent no request with id {ident!r}")
 
@@ -98,33 +72,47 @@ def in_progress(m: Fact) -> Outcome:
         return KEPT
     if past is None:
         return None
-    now = stamp(m)
-    if now is None or past.stamp is None:
+    now, then = stamp(m), seconds(past.ts)
+    if now is None or then is None:
         return UNKNOWN
-    if now - past.stamp <= RACE_SECONDS:
+    if now - then <= RACE_SECONDS:
         return None
-    return broken(f"the request was answered {now - past.stamp:.1f} s before", related=(past.at,))
+    return broken(f"the request was answered {now - then:.1f} s before", related=(past.at,))
+
+
+def _method(found: tuple[Fact | None, Past | None] | None) -> str | None:
+    """The method of the request that is meant; None where it was not seen."""
+    if found is None:
+        return None
+    open_, past = found
+    return open_.method if open_ is not None else past.asked.method if past is not None else None
 
 
 def not_initialize(m: Fact) -> Outcome:
-    found = _meant(m)
-    if found is None or found == (None, None):
+    method = _method(_meant(m))
+    if method is None:
         return None
-    method = found[0].method if found[0] is not None else found[1].method
     return broken("the id is that of initialize") if method == "initialize" else KEPT
 
 
 def not_for_tasks(m: Fact) -> Outcome:
-    found = _meant(m)
-    if found is None or found == (None, None):
-        return None
-    open_, past = found
+    open_, past = _meant(m) or (None, None)
     if open_ is not None:
         if isinstance(open_.params.get("task"), dict):
             # no task id is known yet: there is nothing else that would stop it
             return broken("the request asks for a task, whose id is not known yet", confidence="low")
         return KEPT
-    return broken("the request has become a task", related=(past.at,)) if past.task else KEPT
+    if past is None:
+        return None
+    return broken("the request has become a task", related=(past.at,)) if past.made_task else KEPT
+
+
+def not_for_extension_tasks(m: Fact) -> Outcome:
+    """Before the result that makes the task the request is an ordinary one."""
+    open_, past = _meant(m) or (None, None)
+    if past is None:
+        return KEPT if open_ is not None else None
+    return broken("the request has become a task", related=(past.at,)) if past.made_task else KEPT
 
 
 def _cancelled(m: Fact) -> dict[int, float | None]:
@@ -186,14 +174,18 @@ def no_further_messages(m: Fact) -> Outcome:
         if asked is None or asked.cancelled is None or m.again:
             return None
         return _later(m, asked, "the request was answered")
-    token, tag = key(m.params.get("progressToken", ABSENT)), key(subscribed(m))
+    if not _cancelled(m):
+        return None
+    token, tag = key("", m.params.get("progressToken", ABSENT)), key("", subscribed(m))
     for asked in m.session.open.values():
         if asked.cancelled is None or asked.sender != "client" or not isinstance(asked.body, dict):
             continue
         own = (
-            token is not None and m.method == "notifications/progress" and key(asked.meta.get("progressToken")) == token
+            token is not None
+            and m.method == "notifications/progress"
+            and key("", asked.meta.get("progressToken")) == token
         )
-        tagged = tag is not None and asked.method == LISTEN and key(asked.body.get("id")) == tag
+        tagged = tag is not None and asked.method == LISTEN and key("", asked.body.get("id")) == tag
         if own or tagged:
             return _later(m, asked, f"{m.method} came for the request")
     return None
@@ -209,19 +201,14 @@ def server_scope(m: Fact) -> Outcome:
         asked = m.post.request
         if asked is None:
             return UNKNOWN
-        own = isinstance(asked.body, dict) and key(asked.body.get("id", ABSENT)) == key(ident)
+        own = isinstance(asked.body, dict) and key("", asked.body.get("id")) == key("", ident)
         if asked.method == LISTEN and own:
             return KEPT
         return broken(f"{ident!r} is not the {LISTEN} request whose stream this is", related=(asked.seq,))
-    open_, past = found
-    named = open_ if open_ is not None else past
-    if named is None:
-        if not _nowhere(m, "client"):
-            return UNKNOWN
-        return broken(f"the client sent no request with id {ident!r}")
-    if named.method == LISTEN:
-        return KEPT
-    return broken(f"{ident!r} is the id of {named.method}")
+    method = _method(found)
+    if method is None:
+        return broken(f"the client sent no request with id {ident!r}") if _nowhere(m) else UNKNOWN
+    return KEPT if method == LISTEN else broken(f"{ident!r} is the id of {method}")
 
 
 def teardown_notice(m: Fact) -> Outcome:

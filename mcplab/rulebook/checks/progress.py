@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mcplab.model import ABSENT
-from mcplab.rulebook.checks.recall import Recent, key, once, redelivered
+from mcplab.rulebook.checks.recall import Recent, redelivered
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
+from mcplab.rulebook.past import key, memory
 
 
 def _whole(value: Any) -> bool:
@@ -50,33 +51,23 @@ def shape(m: Fact) -> Outcome:
 # Who holds a token ------------------------------------------------------------------------------------------
 
 
-class Done:
-    """A request with a token that was answered. ``task``: it made a task, which may go on."""
-
-    __slots__ = ("at", "post", "row", "task")
-
-    def __init__(self, asked: Fact, m: Fact) -> None:
-        self.row = asked.row
-        self.at = m.seq
-        self.post = m.post
-        self.task = m.revision == "2025-11-25" and isinstance(m.result.get("task"), dict)
-
-
 class Holder:
     """Who holds the token of a progress notification, from what was seen before it."""
 
-    __slots__ = ("active", "bound", "done", "other")
+    __slots__ = ("active", "bound", "done", "other", "whole")
 
     def __init__(self, m: Fact) -> None:
-        token = key(m.params.get("progressToken", ABSENT))
+        token = m.params.get("progressToken", ABSENT)
+        wanted = key(m.receiver, token)
+        asking = _asking(m)
         # the requests without an answer that gave it, as far as they were seen
-        self.active = [asked for asked in _asking(m) if key(token_of(asked)) == token and token is not None]
-        self.done: Done | None = _answered(m).get(token) if token is not None else None
-        post = m.post
-        asked = post.request if post is not None else None
+        self.active = [asked for asked in asking if wanted is not None and key(m.receiver, token_of(asked)) == wanted]
+        self.other = [asked for asked in asking if str(token_of(asked)) == str(token)]
+        held = memory(m)
+        self.done = held.by_token.get(wanted) if wanted is not None else None
+        self.whole = held.whole
         # the request whose own stream brings it: that stream is seen from its beginning where the request is
-        self.bound = asked if asked is not None and m.sender == "server" else None
-        self.other = [asked for asked in _asking(m) if str(token_of(asked)) == str(m.params.get("progressToken"))]
+        self.bound = m.post.request if m.post is not None and m.sender == "server" else None
 
 
 def _asking(m: Fact) -> list[Fact]:
@@ -90,32 +81,10 @@ def _asking(m: Fact) -> list[Fact]:
     ]
 
 
-def _answered(m: Fact) -> Recent[Done]:
-    asker = m.receiver if m.kind == "notification" else m.request.sender if m.request is not None else m.receiver
-    return m.session.memory.setdefault(f"progress.answered {asker}", Recent())
-
-
-def _take(m: Fact) -> Holder | None:
-    if m.kind == "notification":
-        return Holder(m)
-    asked = m.request
-    token = key(token_of(asked))
-    if asked is not None and token is not None and not m.again:
-        _answered(m).put(token, Done(asked, m))
-    return None
-
-
-def _holder(m: Fact) -> Holder | None:
-    """Take an answer into account; of a notification, who holds its token."""
-    if m.kind != "notification" and (m.request is None or "progressToken" not in m.request.meta):
-        return None
-    return once(m, "progress", _take, where=m.session.memory)
-
-
 def _settled(m: Fact, holder: Holder) -> bool:
     """Is every request that may hold the token known? In the stream of the very request that gave it, and where
     nothing of the connection is missing."""
-    if holder.bound is not None and key(token_of(holder.bound)) == key(m.params.get("progressToken")):
+    if holder.bound is not None and key("", token_of(holder.bound)) == key("", m.params.get("progressToken")):
         return True
     return m.session.whole
 
@@ -124,22 +93,22 @@ def _settled(m: Fact, holder: Holder) -> bool:
 
 
 def token_unique(m: Fact) -> Outcome:
-    token = key(token_of(m))
+    token = key(m.sender, token_of(m))
     if token is None:
         return None
     for other in m.session.open.values():
-        if other.sender != m.sender or other.cancelled is not None or key(token_of(other)) != token:
+        if other.sender != m.sender or other.cancelled is not None or key(m.sender, token_of(other)) != token:
             continue
         if other.post is not None and other.post.exchange.ended is not None:
             continue  # its stream ended without an answer: nothing waits for it
-        return broken(f"progressToken {token[1]!r} belongs to a request without an answer", related=(other.seq,))
+        return broken(f"progressToken {token[2]!r} belongs to a request without an answer", related=(other.seq,))
     return KEPT if m.session.whole else UNKNOWN
 
 
 def token_known(m: Fact) -> Outcome:
-    holder = _holder(m)
-    if holder is None or redelivered(m) or key(m.params.get("progressToken", ABSENT)) is None:
+    if redelivered(m) or key("", m.params.get("progressToken", ABSENT)) is None:
         return None
+    holder = Holder(m)
     if any(asked.cancelled is None for asked in holder.active):
         return KEPT
     if holder.active or holder.done is not None:
@@ -148,21 +117,21 @@ def token_known(m: Fact) -> Outcome:
     like = f"; {token_of(holder.other[0])!r} was given" if holder.other else ""
     if m.era == "modern" and holder.bound is not None:
         return broken(f"{token!r} is not the token of the request whose stream this is{like}")
-    if m.session.whole and _answered(m).whole:
+    if m.session.whole and holder.whole:
         return broken(f"no request of the {m.receiver} gave the token {token!r}{like}")
     return UNKNOWN
 
 
 def increases(m: Fact) -> Outcome:
-    holder = _holder(m)
-    token, value = key(m.params.get("progressToken", ABSENT)), m.params.get("progress")
-    if holder is None or token is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+    token, value = key("", m.params.get("progressToken", ABSENT)), m.params.get("progress")
+    if token is None or isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     if redelivered(m):
         return None
+    holder = Holder(m)
     if len(holder.active) > 1:
         return UNKNOWN
-    of = holder.active[0].row if holder.active else holder.done.row if holder.done is not None else None
+    of = holder.active[0].row if holder.active else holder.done.asked.row if holder.done is not None else None
     seen: Recent[tuple[Any, float, int]] = m.session.memory.setdefault(f"progress.values {m.sender}", Recent())
     before = seen.get(token)
     seen.put(token, (of, value, m.seq))
@@ -177,13 +146,13 @@ def increases(m: Fact) -> Outcome:
 
 def stops(m: Fact) -> Outcome:
     """Order is certain within one stream only: over HTTP, in the answer's own exchange."""
-    holder = _holder(m)
-    if holder is None or redelivered(m):
+    if redelivered(m):
         return None
+    holder = Holder(m)
     if holder.active:
         return KEPT
     done = holder.done
-    if done is None or done.task:
+    if done is None or (done.made_task and m.era != "modern"):
         return None
     if done.post is not m.post or not _settled(m, holder):
         return UNKNOWN

@@ -59,13 +59,6 @@ class Recent(Generic[V]):
         self.whole = True
 
 
-def key(value: Any) -> Any:
-    """A key that keeps the JSON type: ``1`` is not ``"1"`` and not ``true``. None for what is no string or number."""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return None
-    return (isinstance(value, str), value)
-
-
 def once(m: Fact, name: str, make: Callable[[Fact], S], *, where: dict[str, Any]) -> S:
     """``make(m)`` on the first call for a message, and what it gave on the next ones.
 
@@ -83,7 +76,11 @@ def once(m: Fact, name: str, make: Callable[[Fact], S], *, where: dict[str, Any]
 
 def stamp(m: Fact) -> float | None:
     """Seconds of the event's clock; None where the capture has none. Good for a span, never for order."""
-    text = m.event.ts if m.event is not None else UNSET
+    return seconds(m.event.ts if m.event is not None else UNSET)
+
+
+def seconds(text: Any) -> float | None:
+    """A timestamp as seconds; None where it is none."""
     if not isinstance(text, str):
         return None
     try:
@@ -95,11 +92,6 @@ def stamp(m: Fact) -> float | None:
 def redelivered(m: Fact) -> bool:
     """Does it come on a stream that the client resumed? Then it may have come before."""
     return m.post is not None and "last-event-id" in (m.post.headers or {})
-
-
-def same_stream(m: Fact, post: Any) -> bool:
-    """Did both travel on one stream, so that their order in the capture is that of the sender?"""
-    return m.post is post
 
 
 def subscribed(m: Fact) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mcplab.model import ABSENT
-from mcplab.rulebook.checks.recall import key, stamp
+from mcplab.rulebook.checks.recall import stamp
 from mcplab.rulebook.checks.tasks import related
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
+from mcplab.rulebook.past import key
 from mcplab.rulebook.taskbook import TERMINAL, Task, book, target
 
 _NEEDED: Final = ("elicitation/create", "sampling/createMessage")
@@ -62,7 +63,7 @@ def progress_token(m: Fact) -> Outcome:
     if task is None or task.created is None:
         return None if ident is ABSENT else UNKNOWN
     token = m.params.get("progressToken", ABSENT)
-    if key(token) == key(task.token):
+    if key("", token) == key("", task.token):
         return KEPT
     return broken(f"the token is {token!r}, that of the task's request {task.token!r}", related=(task.created,))
 
