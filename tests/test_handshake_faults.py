@@ -142,3 +142,19 @@ def test_a_server_that_does_not_read_its_input():
             declare={"experimental": {"x": {"y": "z" * 500_000}}},
             timeout=1,
         )
+
+
+def test_a_line_without_end_does_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr("mcplab.live.stdio.LONGEST", 1 << 20)
+    code = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+    with pytest.raises(HandshakeError, match="without a line break"):
+        handshake([sys.executable, "-c", code], mode="legacy", timeout=20)
+
+
+def test_a_server_that_talks_without_listening():
+    code = 'while True: print(\'{"jsonrpc":"2.0","method":"notifications/message","params":{}}\')'
+    started = time.monotonic()
+    with pytest.raises(HandshakeError, match="no answer") as caught:
+        handshake([sys.executable, "-c", code], mode="legacy", timeout=1)
+    assert time.monotonic() - started < 1 + 2 * GRACE + SLACK
+    assert len(caught.value.trace) > 100

@@ -56,13 +56,22 @@ class Capture:
         return event
 
     def text(
-        self, conn: str, direction: Direction, text: bytes, *, http: Http | None = None, sse: Sse | None = None
+        self,
+        conn: str,
+        direction: Direction,
+        text: bytes,
+        *,
+        http: Http | None = None,
+        sse: Sse | None = None,
+        known: bool | None = None,
     ) -> Event:
-        """What a party wrote where a message is due: a ``message`` when it is JSON-RPC, else ``unparsed``."""
+        """What a party wrote where a message is due: a ``message`` when it is JSON-RPC, else ``unparsed``.
+
+        ``known``: whether it is, where the caller has looked already.
+        """
         facts: dict[str, Any] = {"dir": direction, "http": http or UNSET, "sse": sse or UNSET}
-        body = text.strip(b" \t\r\n")
-        if is_message(body):
-            return self.add("message", conn, msg=msgspec.Raw(body), **facts)
+        if is_message(text) if known is None else known:
+            return self.add("message", conn, msg=msgspec.Raw(text.strip(b" \t\r\n")), **facts)
         return self.add("unparsed", conn, **raw(text), **facts)
 
     def record(self, transport: str, **header: Any) -> Record:
@@ -86,39 +95,36 @@ def raw(text: bytes) -> dict[str, str]:
 
 def is_message(text: bytes) -> bool:
     """Is this JSON-RPC: an object with ``jsonrpc``, ``method``, ``result`` or ``error``, or a batch of such?"""
-    try:
-        decoded = text.decode()
-        jsontext.loads(decoded)
-    except RecursionError:  # JSON as far as one can see: only the outside is looked at
-        decoded = text.decode()
-    except ValueError:
-        return False
-    try:
-        if jsontext.kind(decoded) == "array":
-            parts = jsontext.elements(decoded)
-            return bool(parts) and all(_is_single(part) for part in parts)
-        return _is_single(decoded)
-    except ValueError:
-        return False
-
-
-def _is_single(text: str) -> bool:
-    return not _JSONRPC.isdisjoint(key for key, _ in jsontext.members(text))
+    return bool(parts(text))
 
 
 def parts(text: bytes) -> list[tuple[str, dict[str, Any]]]:
     """The objects of a message or batch, each as (its text, decoded); [] where the text is no JSON-RPC."""
-    body = text.strip(b" \t\r\n")
-    if not is_message(body):
+    try:
+        decoded = text.decode().strip(" \t\r\n")
+        value = jsontext.loads(decoded)
+    except RecursionError:  # JSON as far as one can see: only the outside is looked at
+        return _outside(text.decode().strip(" \t\r\n"))
+    except ValueError:
         return []
-    decoded = body.decode()
+    if isinstance(value, list):
+        found = list(zip(jsontext.elements(decoded), value, strict=True))
+    else:
+        found = [(decoded, value)]
+    fine = all(isinstance(one, dict) and not _JSONRPC.isdisjoint(one) for _, one in found)
+    return found if fine else []
+
+
+def _outside(text: str) -> list[tuple[str, dict[str, Any]]]:
     found: list[tuple[str, dict[str, Any]]] = []
-    for part in jsontext.elements(decoded) if jsontext.kind(decoded) == "array" else [decoded]:
-        try:
-            found.append((part, jsontext.loads(part)))
-        except RecursionError:
-            shallow = {key: value for key, value in jsontext.members(part) if key in ("id", "method")}
-            found.append((part, {key: jsontext.loads(value) for key, value in shallow.items()}))
+    try:
+        for part in jsontext.elements(text) if jsontext.kind(text) == "array" else [text]:
+            members = jsontext.members(part)
+            if _JSONRPC.isdisjoint(key for key, _ in members):
+                return []
+            found.append((part, {key: jsontext.loads(value) for key, value in members if key in ("id", "method")}))
+    except (ValueError, RecursionError):
+        return []
     return found
 
 

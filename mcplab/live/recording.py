@@ -191,8 +191,8 @@ class _Body(httpx2.AsyncByteStream):
             self._capture.add("close", slot.conn, http=Http(exchange=name), by=by, reason=reason, **marks)
         else:
             body = bytes(self._held)
-            if body and is_message(body.strip(b" \t\r\n")):
-                self._capture.text(slot.conn, "s2c", body, http=Http(**self._facts))
+            if body and is_message(body):
+                self._capture.text(slot.conn, "s2c", body, http=Http(**self._facts), known=True)
             elif body:
                 self._add("http", http=Http(**self._facts), **raw(body))
             else:

@@ -15,6 +15,9 @@ from mcplab.live.link import Down, Happening, Incoming, Junk, Outgoing, StartErr
 GRACE = 2.0
 """Seconds that a server gets after its stdin was closed, and again after SIGTERM (basic/lifecycle#stdio)."""
 
+LONGEST = 128 << 20
+"""Bytes of one line that are read: a server that never ends its line must not fill the memory."""
+
 _CHUNK = 65536
 _KILLED = "SIGKILL after SIGTERM"
 _ORPHANS = "it ended, processes that it had started did not: signalled"
@@ -66,8 +69,12 @@ class StdioLink:
     async def _read_stdout(self) -> None:
         stream = self._process.stdout
         assert stream is not None
-        async for line in _lines(stream):
-            self._line(line)
+        try:
+            async for line in _lines(stream):
+                self._line(line)
+        except _TooLong:
+            self.inbox.put_nowait(Down(f"the server wrote {LONGEST >> 20} MB without a line break: not read on"))
+            return
         if self._closing:
             return
         with contextlib.suppress(TimeoutError):
@@ -78,8 +85,8 @@ class StdioLink:
 
     def _line(self, line: bytes) -> None:
         line = line.removesuffix(b"\r")
-        self._capture.text(self.conn, "s2c", line)
         found = parts(line)
+        self._capture.text(self.conn, "s2c", line, known=bool(found))
         for text, message in found:
             self.inbox.put_nowait(Incoming(text, message))
         if not found:
@@ -88,8 +95,9 @@ class StdioLink:
     async def _read_stderr(self) -> None:
         stream = self._process.stderr
         assert stream is not None
-        async for line in _lines(stream):
-            self._capture.add("stderr", self.conn, dir="s2c", **raw(line))
+        with contextlib.suppress(_TooLong):
+            async for line in _lines(stream):
+                self._capture.add("stderr", self.conn, dir="s2c", **raw(line))
 
     async def close(self) -> str:
         """stdin closed, 2 s, SIGTERM, 2 s, SIGKILL, to the whole process group. ``""`` unless it had to be killed."""
@@ -159,14 +167,22 @@ class StdioLink:
             os.killpg(self._process.pid, number)
 
 
+class _TooLong(Exception):  # noqa: N818  # a limit, not a fault of ours
+    pass
+
+
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
     held: list[bytes] = []
+    size = 0
     while chunk := await stream.read(_CHUNK):
         first, *more = chunk.split(b"\n")
         held.append(first)
         for line in more:
             yield b"".join(held)
-            held = [line]
+            held, size = [line], 0
+        size += len(chunk)
+        if size > LONGEST:
+            raise _TooLong
     if rest := b"".join(held):
         yield rest
 
