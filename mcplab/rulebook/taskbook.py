@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcplab import jsontext
+from mcplab.model import ABSENT
 from mcplab.rulebook.facts import Fact
 
 TERMINAL: Final = ("completed", "failed", "cancelled")
@@ -22,6 +23,8 @@ class Task:
 
     Attributes:
         created: seq of the result that made it; None where it was made before the capture, or is another's.
+        made: that result's message. life: its ``ttl`` in milliseconds, None for ever, ABSENT where none was said.
+        stopped: a ``tasks/cancel`` named it. updated: seq of the latest ``tasks/update``.
         method, token: of the request that it was made for.
         since: its ``createdAt``.
         status, told: the latest status, and seq of the message that told it.
@@ -37,32 +40,18 @@ class Task:
     """
 
     __slots__ = (
-        "answered",
-        "asked",
-        "created",
-        "delivered",
-        "ended",
-        "failed",
-        "fetched",
-        "gone",
-        "got",
-        "ident",
-        "interval",
-        "method",
-        "noticed",
-        "polled",
-        "polled_fact",
-        "polls",
-        "since",
-        "status",
-        "token",
-        "told",
-        "waits",
+        "answered", "asked", "created", "delivered", "ended", "failed", "fetched", "gone", "got", "ident",
+        "interval", "life", "made", "method", "noticed", "polled", "polled_fact", "polls", "since", "status",
+        "stopped", "token", "told", "updated", "waits",
     )  # fmt: skip
 
     def __init__(self, ident: str) -> None:
         self.ident = ident
         self.created: int | None = None
+        self.made: Fact | None = None
+        self.life: Any = ABSENT
+        self.stopped = False
+        self.updated = -1
         self.method: str | None = None
         self.token: Any = None
         self.since: Any = None
@@ -165,7 +154,8 @@ def learn(m: Fact) -> None:
         if isinstance(ident, str):
             task = tasks.get(ident) or tasks.put(Task(ident))
             if creates(m) is one and m.request is not None:
-                task.created = m.seq
+                task.created, task.made = m.seq, m
+                task.life = one.get("ttlMs" if m.era == "modern" else "ttl", ABSENT)
                 task.method = m.request.method
                 task.token = m.request.meta.get("progressToken")
             _tell(task, one, m, method)
@@ -185,7 +175,10 @@ def _asked(m: Fact, method: str) -> None:
         task.polls += task.waits is not None
     elif method == "tasks/result":
         task.fetched = m.seq
+    elif method == "tasks/cancel":
+        task.stopped = True
     elif method == "tasks/update":
+        task.updated = m.seq
         given = m.params.get("inputResponses")
         if isinstance(given, Mapping) and len(task.answered) < _LIMIT:
             task.answered.update(given)
