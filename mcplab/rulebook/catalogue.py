@@ -32,6 +32,8 @@ class Rule:
         also: by revision, other rules that the broken example breaks by the same act.
         kept_also: the same for the kept example: the rule's own cause, where only another rule's breach calls on it.
         given: its broken example hides the revision, so it is judged with the revision given.
+        reads: ``envelope``, ``session`` or ``headers``, where the outcome follows from those facts alone (plan.py).
+        contains: texts of which the message must hold one for the rule to apply at all.
     """
 
     id: str
@@ -50,6 +52,8 @@ class Rule:
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kept_also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     given: bool = False
+    reads: str = ""
+    contains: tuple[str, ...] = ()
     note: str = ""
 
     def example(self, which: str, revision: str) -> str | None:
@@ -97,6 +101,8 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
             also={name: tuple(also) for name, also in _by_revision(entry.get("also", ()), revisions).items()},
             kept_also={name: tuple(also) for name, also in _by_revision(entry.get("kept_also", ()), revisions).items()},
             given=entry.get("given", False),
+            reads=entry.get("reads", ""),
+            contains=tuple(entry.get("contains", ())),
             note=entry.get("note", ""),
         )
     except KeyError as missing:

@@ -202,6 +202,9 @@ class Run:
             else:
                 if not post.facts:
                     post.era, post.revision = era, revision
+                    if session.path is None and post.exchange.method == "POST":
+                        session.path = post.exchange.path
+                        session.forget()
                 post.facts.append(fact)
                 post.kinds += f"{kind} {method == 'initialize'} "
         self._judge(fact, kind, sender or "", method)

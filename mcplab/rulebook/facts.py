@@ -17,6 +17,7 @@ from mcplab.spec import META_CAPABILITIES, META_SUBSCRIPTION_ID
 LISTEN: Final = "subscriptions/listen"
 
 Json = Any
+NOTHING: Final[Mapping[str, Json]] = {}
 
 
 class Ids:
@@ -86,6 +87,7 @@ class Session:
         self.client: Json = UNKNOWN
         self.server: Json = UNKNOWN
         self.session_id: str | None = None
+        self.path: str | None = None  # where messages are POSTed: the MCP endpoint
         self.spoke_modern = False
         self.modern_version: str | None = None
         self.first_offer: str | None = None
@@ -95,6 +97,8 @@ class Session:
         self.answered: dict[str | None, int] = {}
         self.listens: dict[str, Listen] = {}  # JSON text of the request's id -> the subscription
         self.memory: dict[str, Any] = {}
+        self.stamp = 0  # grows whenever what later messages are judged by changes
+        self.memo: dict[Any, int] = {}  # outcomes of groups of checks in this state (keys.py)
         self._standings: dict[tuple[str, str, str], gating.Standing] = {}
 
     @property
@@ -112,7 +116,9 @@ class Session:
         return found
 
     def forget(self) -> None:
-        """A declaration changed: what was derived from it no longer stands."""
+        """The state changed: what was derived from it no longer stands."""
+        self.stamp += 1
+        self.memo.clear()
         self._standings.clear()
 
 
@@ -147,13 +153,14 @@ class Listen:
 class Post:
     """One HTTP exchange as checks see it. Kept until its last event."""
 
-    __slots__ = ("answers", "era", "exchange", "facts", "memory", "revision", "seq", "session")
+    __slots__ = ("answers", "era", "exchange", "facts", "kinds", "memory", "revision", "seq", "session")
 
     def __init__(self, exchange: Exchange, session: Session, seq: int) -> None:
         self.exchange = exchange
         self.session = session
         self.seq = seq
         self.facts: list[Fact] = []  # what the client sent in it
+        self.kinds = ""  # kinds of facts in a word, with initialize told apart
         self.answers = 0  # messages that the server sent in it
         self.era = "unknown"
         self.revision: str | None = None
@@ -189,11 +196,13 @@ class Fact:
         post: the HTTP exchange that carries it.
         again: an answer to a request that had one.
         text: what the event holds where it is no message.
+        params, meta, result, error: the members of ``params``, ``params._meta``, ``result`` and ``error``; empty where
+            they are absent or no object.
     """
 
     __slots__ = (
-        "again", "body", "cancelled", "era", "event", "id", "kind", "method", "part", "post", "raw", "request",
-        "revision", "row", "sender", "seq", "session", "text",
+        "again", "body", "cancelled", "era", "error", "event", "id", "kind", "meta", "method", "params", "part", "post",
+        "raw", "request", "result", "revision", "row", "sender", "seq", "session", "text",
     )  # fmt: skip
 
     def __init__(
@@ -235,6 +244,20 @@ class Fact:
         self.again = again
         self.text = text
         self.cancelled: int | None = None  # seq of the cancellation by its own sender
+        self.params = self.meta = self.result = self.error = NOTHING
+        if type(body) is dict:
+            found = body.get("params")
+            if type(found) is dict:
+                self.params = found
+                found = found.get("_meta")
+                if type(found) is dict:
+                    self.meta = found
+            found = body.get("result")
+            if type(found) is dict:
+                self.result = found
+            found = body.get("error")
+            if type(found) is dict:
+                self.error = found
 
     @property
     def place(self) -> tuple[int, int | None]:
@@ -245,30 +268,6 @@ class Fact:
     def receiver(self) -> str:
         """The other party."""
         return "client" if self.sender == "server" else "server"
-
-    @property
-    def params(self) -> Mapping[str, Json]:
-        """The members of ``params``; empty where it is absent or no object."""
-        found = self.body.get("params") if isinstance(self.body, dict) else None
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def meta(self) -> Mapping[str, Json]:
-        """The members of ``params._meta``; empty where it is absent or no object."""
-        found = self.params.get("_meta")
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def result(self) -> Mapping[str, Json]:
-        """The members of ``result``; empty where it is absent or no object."""
-        found = self.body.get("result") if isinstance(self.body, dict) else None
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def error(self) -> Mapping[str, Json]:
-        """The members of ``error``; empty where it is absent or no object."""
-        found = self.body.get("error") if isinstance(self.body, dict) else None
-        return found if isinstance(found, dict) else {}
 
     @property
     def client_capabilities(self) -> Json:

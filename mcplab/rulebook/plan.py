@@ -76,6 +76,33 @@ class Trigger:
         return any(name == wanted or (wanted.endswith("*") and fnmatchcase(name, wanted)) for wanted in self.methods)
 
 
+READS: Final = ("envelope", "session", "headers")
+
+
+class Entries:
+    """The checks of one kind of event: by what they read (keys.py), by a text that they need, and the rest."""
+
+    __slots__ = ("every", "groups", "needing", "number", "rest")
+
+    def __init__(self, number: int, rules: list[Rule], entries: tuple[Entry, ...], named: bool) -> None:
+        self.number = number
+        self.every = entries
+        groups: dict[str, list[Entry]] = {name: [] for name in READS}
+        needing: dict[tuple[bytes, ...], list[Entry]] = {}
+        rest: list[Entry] = []
+        for entry in entries:
+            rule = rules[entry[0]]
+            if rule.reads and (named or rule.reads != "envelope"):
+                groups[rule.reads].append(entry)
+            elif rule.contains:
+                needing.setdefault(tuple(text.encode() for text in rule.contains), []).append(entry)
+            else:
+                rest.append(entry)
+        self.groups = tuple((name, tuple(group)) for name, group in groups.items() if group)
+        self.needing = tuple((texts, tuple(group)) for texts, group in needing.items())
+        self.rest = tuple(rest)
+
+
 class Plan:
     """The checks of some rules, found by (sender, kind) and method, for each revision."""
 
@@ -92,22 +119,38 @@ class Plan:
             name for triggers in self._triggers for trigger in triggers for name in trigger.methods
         }
         self._wildcards = sorted((name for name in self._known if name.endswith("*")), key=len, reverse=True)
-        self._tables: dict[tuple[str, str, str, str], tuple[Entry, ...]] = {}
+        self._tables: dict[tuple[str, str, str, str | None], Entries] = {}
+        self._bulks: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        self.bulks: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # (rules kept, rules unknown)
 
     def _bucket(self, name: str) -> str:
         """What stands for a method that nothing names: the wildcard that takes it, else ``*``."""
         return next((prefix for prefix in self._wildcards if name.startswith(prefix[:-1])), OTHER_METHOD)
 
-    def checks(self, revision: str, sender: str, kind: str, name: str | None) -> tuple[Entry, ...]:
-        """(number of the rule, check) for one event, in the order of the catalogue."""
+    def checks(self, revision: str, sender: str, kind: str, name: str | None) -> Entries:
+        """The checks for one event, each with the number of its rule, in the order of the catalogue."""
+        found = self._tables.get((revision, sender, kind, name))
+        if found is not None:
+            return found
         method = NO_METHOD if name is None else name if name in self._known else self._bucket(name)
         key = (revision, sender, kind, method)
         found = self._tables.get(key)
         if found is None:
-            found = self._tables[key] = tuple(
+            entries = tuple(
                 (number, self._checks[number])
                 for number, rule in enumerate(self.rules)
                 if revision in rule.revisions
                 and any((sender, kind) in trigger.keys and trigger.takes(method) for trigger in self._triggers[number])
             )
+            found = self._tables[key] = Entries(len(self._tables), self.rules, entries, method == name)
+            if name is None:
+                self._tables[revision, sender, kind, None] = found
         return found
+
+    def bulk(self, kept: tuple[int, ...], unknown: tuple[int, ...]) -> int:
+        """A number for a set of outcomes, so that it can be counted in one go."""
+        number = self._bulks.get((kept, unknown))
+        if number is None:
+            number = self._bulks[kept, unknown] = len(self.bulks)
+            self.bulks.append((kept, unknown))
+        return number

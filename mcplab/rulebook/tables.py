@@ -14,7 +14,7 @@ from mcplab.frames.wire import Wire
 from mcplab.model import COLUMNS, SpecError
 from mcplab.rulebook import examples
 from mcplab.rulebook.catalogue import Rule, catalogue, find
-from mcplab.rulebook.engine import Board, Run
+from mcplab.rulebook.engine import Board, Found, Run
 from mcplab.rulebook.plan import Plan
 from mcplab.spec import REVISIONS, is_revision
 
@@ -61,36 +61,42 @@ def findings(
     instances = list(dict.fromkeys(link.instance for link in links.values()))
     for instance in instances:
         boards = {key[1]: board for key, board in run.boards.items() if key[0] == instance}
+        breaches = {revision: _by_rule(board) for revision, board in boards.items()}
         for number, rule in enumerate(plan.rules):
             for said in [*REVISIONS, None]:
                 board = boards.get(said)
                 if board is not None and (said is None or said in rule.revisions):
-                    _rows(columns, rule, number, board, said, instance, name, hints)
+                    _rows(columns, rule, number, board, breaches[said].get(number, []), said, instance, name, hints)
     return build("findings", columns)
 
 
+def _by_rule(board: Board) -> dict[int, list[Found]]:
+    found: dict[int, list[Found]] = {}
+    for one in board.broken:
+        found.setdefault(one.rule, []).append(one)
+    return found
+
+
 def _rows(
-    columns: dict[str, list[Any]], rule: Rule, number: int, board: Board, revision: str | None, instance: str,
-    name: str, hints: bool,
+    columns: dict[str, list[Any]], rule: Rule, number: int, board: Board, found: list[Found], revision: str | None,
+    instance: str, name: str, hints: bool,
 ) -> None:  # fmt: skip
     at = revision if revision is not None else rule.revisions[-1]
     fixed = {
         "rule": rule.id, "level": rule.level[at], "trace": name, "instance": instance, "revision": revision,
         "title": rule.title, "section": rule.section[at],
     }  # fmt: skip
-    found = [entry for entry in board.broken if entry[0] == number]
     serious = 0
-    for _, said, fact in sorted(found, key=lambda one: one[1].seq if one[1].seq is not None else one[2].seq):
+    for _, said, seq, part, sender, conn in sorted(found, key=lambda one: one.seq):
         confidence = said.confidence or rule.confidence[at]
         hint = confidence == "low"
         serious += not hint
         if hint and not hints:
             continue
-        party = said.party or (rule.party if rule.party != "either" else fact.sender or "either")
-        seq, part = fact.place if said.seq is None else (said.seq, said.part)
+        party = said.party or (rule.party if rule.party != "either" else sender or "either")
         _add(
             columns, fixed, confidence=confidence, party=party, verdict="hint" if hint else "broken",
-            conn=fact.session.name, seq=seq, part=part, anchor=said.anchor,
+            conn=conn, seq=seq, part=part, anchor=said.anchor,
             related=", ".join(str(seq) for seq in said.related) or None, n=1, detail=said.detail,
         )  # fmt: skip
     if serious:

@@ -1,4 +1,4 @@
-"""Error codes of the modern revision, and the HTTP status that each travels with (2026-07-28 basic/index#error-codes)."""
+"""Error codes of the modern revision, and the HTTP status each travels with (2026-07-28 basic/index#error-codes)."""
 
 from __future__ import annotations
 

@@ -78,14 +78,8 @@ def get_accept(m: Fact) -> Outcome:
 
 def _endpoint(post: Post) -> bool:
     """Is this the address that messages were POSTed to on this connection?"""
-    known = post.session.memory.get("http.path")
+    known = post.session.path
     return known is not None and post.exchange.path == known
-
-
-def remember_endpoint(m: Fact) -> None:
-    """The first POST that carried a message names the MCP endpoint."""
-    if m.post is not None and _is_post(m.post) and m.post.facts:
-        m.session.memory.setdefault("http.path", m.post.exchange.path)
 
 
 def post_body_jsonrpc(m: Fact) -> Outcome:
@@ -93,11 +87,10 @@ def post_body_jsonrpc(m: Fact) -> Outcome:
     if post is None or not _is_post(post):
         return None
     if m.kind == "text":
-        known = m.session.memory.get("http.path")
+        known = m.session.path
         if known is None or known != post.exchange.path:
             return None  # metadata and OAuth endpoints share the host
         return broken("the body is no JSON-RPC message")
-    remember_endpoint(m)
     return KEPT if m.kind != "invalid" else None
 
 

@@ -72,6 +72,8 @@ def once(m: Fact) -> Outcome:
 
 
 def initialize_once(m: Fact) -> Outcome:
+    if m.post is not None and (m.post.headers or {}).get("mcp-session-id") is None:
+        return KEPT  # over HTTP each initialize without a session id begins a session
     if m.session.phase == "answered":
         return broken("this connection was initialized before", related=(m.session.initialize or 0,))
     return KEPT

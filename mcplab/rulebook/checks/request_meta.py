@@ -47,13 +47,8 @@ def client_capabilities(m: Fact) -> Outcome:
 
 
 def client_info(m: Fact) -> Outcome:
-    """Leaving it out on purpose is allowed: one finding a connection."""
-    if META_CLIENT_INFO in m.meta:
-        return KEPT
-    if "request-meta.client-info" in m.session.memory:
-        return None
-    m.session.memory["request-meta.client-info"] = m.seq
-    return broken("_meta has no clientInfo")
+    """A SHOULD that a client may be configured to leave out."""
+    return KEPT if META_CLIENT_INFO in m.meta else broken("_meta has no clientInfo")
 
 
 def client_info_shape(m: Fact) -> Outcome:
@@ -119,12 +114,7 @@ def _result_meta(m: Fact) -> dict[str, Any]:
 def server_info(m: Fact) -> Outcome:
     if m.request is None or not shows_modern(m):
         return None
-    if META_SERVER_INFO in _result_meta(m):
-        return KEPT
-    if "request-meta.server-info" in m.session.memory:
-        return None
-    m.session.memory["request-meta.server-info"] = m.seq
-    return broken("_meta of the result has no serverInfo")
+    return KEPT if META_SERVER_INFO in _result_meta(m) else broken("_meta of the result has no serverInfo")
 
 
 def server_info_shape(m: Fact) -> Outcome:

@@ -51,7 +51,7 @@ def client_sends_id(m: Fact) -> Outcome:
         return None
     if post.headers is None:
         return UNKNOWN
-    if post.exchange.path != m.session.memory.get("http.path", post.exchange.path):
+    if post.exchange.path != (m.session.path or post.exchange.path):
         return None
     return KEPT if HEADER in post.headers else broken("no Mcp-Session-Id, though initialize gave one")
 

@@ -15,14 +15,11 @@ def clean(m: Fact) -> Outcome:
         if m.kind == "invalid" and not isinstance(m.body, (dict, list)):
             return broken(f"no message: {_shown(m.event.text if m.event is not None else '')}")
         return KEPT
-    text = m.text.strip()
-    if m.event is not None and isinstance(reason := getattr(m.event, "reason", None), str) and "cut" in reason:
+    reason = getattr(m.event, "reason", None)
+    if isinstance(reason, str) and "cut" in reason:
         return None  # the capture ends inside the line
-    held = m.session.memory.setdefault(f"stdio.held {m.sender}", [])
-    if text and not text.startswith(("{", "[")) and not held:
-        return broken(f"no message: {_shown(m.text)}")
-    if not text:
-        return broken("an empty line", confidence="low") if not held else None
+    if not m.text.strip():
+        return broken("an empty line", confidence="low")
     return broken(f"no message: {_shown(m.text)}")
 
 
@@ -37,11 +34,11 @@ def embedded_newline(m: Fact) -> Outcome:
     """Lines of one direction that are no message each and make one together."""
     if m.session.transport != "stdio":
         return None
-    key = f"stdio.lines {m.sender}"
-    lines: list[tuple[int, str]] = m.session.memory.setdefault(key, [])
     if m.kind != "text":
-        lines.clear()
         return KEPT
+    lines: list[tuple[int, str]] = m.session.memory.setdefault(f"stdio.lines {m.sender}", [])
+    if m.session.last.get(m.sender, ("", 0))[0] != "text":
+        lines.clear()  # a message stood between
     if not lines and not m.text.lstrip().startswith(("{", "[")):
         return None
     lines.append((m.seq, m.text))

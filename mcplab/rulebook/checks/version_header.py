@@ -28,7 +28,7 @@ def legacy_present(m: Fact) -> Outcome:
     post = _after_initialize(m)
     if post is None:
         return UNKNOWN if m.session.phase == "" and streamable(m) is not None and not _initializes(m) else None
-    if post.exchange.path != m.session.memory.get("http.path", post.exchange.path):
+    if post.exchange.path != (m.session.path or post.exchange.path):
         return None
     if post.headers is None:
         return UNKNOWN
