@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
+from mcplab import jsontext
 from mcplab.model import ABSENT
-from mcplab.rulebook.checks.recall import Recent
+from mcplab.rulebook.checks.recall import Recent, stamp
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, Outcome, broken
+
+POLLS: Final = 3
+NEAR: Final = 0.02
+"""So many requests in a row, each so near to the time that the answer before it gave, look like a timer. Ours."""
 
 
 def _complete(m: Fact) -> bool:
@@ -71,3 +78,31 @@ def none_on_input_required(m: Fact) -> Outcome:
         return None
     found = [name for name in ("ttlMs", "cacheScope") if name in m.result]
     return broken(f"{' and '.join(found)} on an interim result") if found else KEPT
+
+
+def no_ttl_polling(m: Fact) -> Outcome:
+    """The same list asked for again and again just when its time is over, by the clock of the capture."""
+    seen: Recent[list[Any]] = m.session.memory.setdefault("caching.polls", Recent())  # answered at, ttlMs, polls
+    if m.kind == "result":
+        asked, life = m.request, m.result.get("ttlMs")
+        held = seen.get(_question(asked)) if asked is not None else None
+        if held is not None:
+            held[:2] = [stamp(m), life if isinstance(life, (int, float)) and not isinstance(life, bool) else None]
+        return None
+    question, now = _question(m), stamp(m)
+    held = seen.get(question)
+    if held is None:
+        seen.put(question, [None, None, 0])
+        return None
+    at, life, polls = held
+    near = now is not None and at is not None and bool(life) and abs((now - at) * 1000 - life) <= life * NEAR
+    held[2] = polls + 1 if near else 0
+    if held[2] >= POLLS:
+        held[2] = 0
+        return broken(f"{m.method} was sent {POLLS} times in a row when its ttlMs was over")
+    return KEPT
+
+
+def _question(m: Fact) -> str:
+    """What a request asks for: the method, and the parameters that make an answer another one."""
+    return jsontext.dumps([m.method, m.params.get("cursor"), m.params.get("uri")])
