@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mcplab import formats
@@ -15,6 +15,7 @@ from mcplab.model import Record, TraceError
 from tests.formats.talk import FORMS, TALK, Form
 
 by_file = pytest.mark.parametrize("form", FORMS, ids=[form.file for form in FORMS])
+VERSION = FORMS[0].data().index(b'"version":') + len(b'"version":')
 SLOW = 2.0  # seconds for a file of a few kilobytes: far more than it takes, far less than a hang
 
 
@@ -61,6 +62,8 @@ def test_twenty_damages_and_twenty_cuts(form: Form) -> None:
     rng = random.Random(form.file)
     for _ in range(20):
         at = rng.randrange(len(data))
+        if form.file == "mcplab.jsonl" and at == VERSION:
+            continue
         broken = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
         hold(read(broken), [number for begin, end, number in where if not begin <= at < end])
     for _ in range(20):
@@ -75,6 +78,7 @@ def test_any_damage_leaves_the_others_whole(form: Form, data: st.DataObject) -> 
     content, where = form.data(), spans(form)
     at = data.draw(st.integers(0, len(content) - 1))
     byte = data.draw(st.integers(0, 255))
+    assume(form.file != "mcplab.jsonl" or at != VERSION)  # another version is refused, and should be
     hold(
         read(content[:at] + bytes([byte]) + content[at + 1 :]),
         [number for begin, end, number in where if not begin <= at < end],

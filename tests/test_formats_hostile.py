@@ -174,3 +174,26 @@ def test_har_of_other_traffic_says_so() -> None:
                 {"log": {"version": "1.2", "creator": {"name": "t", "version": "1"}, "entries": [entry]}}
             ).encode()
         )
+
+
+HEADS = [
+    "", "2026-01-05T10:00:00.1Z [x] [info] ", "2026-01-05T10:00:00.1Z [x] [info] Message from client: ",
+    "2026-01-05 10:00:00.100 [info] [editor -> server] ", "read: ", "$ curl -i -d '", '{"log":{"creator":{"name":"x"},"entries":[',
+    '[{"direction":"request","timestamp":"","message":', '{"session_id":"s","direction":"c2s","raw":', "Content-Length: 5\r\n\r\n",
+    "Sending client message: root=JSONRPCRequest(", "[1] [Local→Remote] x\n[1] ", "data: ", '{"interactions":[{"type":"notification","request":',
+    '2026-01-05T10:00:00.1Z [DEBUG] MCP server "x": ', '{"level":"INFO","timestamp":"2026","namespace":"x","message":"',
+]  # fmt: skip
+REPEATED = [" ", "\n", '"', "{", '{"id":', PING.decode(), '{\\"jsonrpc\\":', "\\", "'", "Unexpected token JSON ", "{ metadata: ", "[[", "data: {\n",
+            "root=JSONRPC", '{\n "a":\n', "HTTP/1.1 200 OK\n", "Content-Length: 1\n"]  # fmt: skip
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_repetition_of_anything_is_read_in_time(head: str) -> None:
+    for part in REPEATED:
+        data = (head + part * (30_000 // len(part))).encode()
+        began = time.process_time()
+        try:
+            read(data)
+        except TraceError:
+            pass
+        assert time.process_time() - began < 5, (head, part)

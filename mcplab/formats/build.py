@@ -110,12 +110,13 @@ class Builder:
     ) -> int:
         """Messages that are whole in a damaged stretch of the file, but for the ``known`` ones; without ``dir`` their
         direction is inferred. How many there were."""
-        count = 0
+        count = seen = 0
+        at = line
         for start, body, heads in scan.rescue(text):
+            at, seen = at + text.count("\n", seen, start), start
             if body in known:
                 continue
             state = self.directions(conn if isinstance(conn, str) else "")
-            at = line + text.count("\n", 0, start)
             self.message(body, at, conn=conn, ts=ts, dir=state.of(heads) if dir is UNSET else dir, heads=heads)
             count += 1
         if count:

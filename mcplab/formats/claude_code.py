@@ -21,7 +21,7 @@ from mcplab.model import Record
 NAME = "claude-code"
 TITLE = "Claude Code MCP log (summaries)"
 
-_OBJECT = re.compile(r'^\s*\{"(?:debug|error)"\s*:\s*"', re.MULTILINE)
+_OBJECT = re.compile(r'^[ \t]*\{"(?:debug|error)"\s*:\s*"', re.MULTILINE)
 _LINE = re.compile(r'(?:(\d{4}-\d\d-\d\dT\S+Z?) )?\[(DEBUG|ERROR|WARN|INFO)\] MCP server "([^"]+)":? (.*)', re.DOTALL)
 _SIGN = re.compile(r'\[(?:DEBUG|ERROR|WARN|INFO)\] MCP server "[^"]+"')
 _MESSAGE = re.compile(r'\{\s*"(?:jsonrpc|method|id|result|error|params)"\s*:')

@@ -29,11 +29,12 @@ _ENTRY = re.compile(
 _MESSAGE = re.compile(r"Message from (client|server): ?")
 _TAIL = re.compile(r"==> (.*) <==\s*$")
 _FILE = re.compile(r"mcp-server-(.+?)\.log")
-_SUFFIX = re.compile(r"\s*\{ metadata: .*\}\s*$", re.DOTALL)
 _AFTER = re.compile(r"\s*\{ metadata: \w+ \}\s*")
 _SHORTENED = re.compile(r"\.\.\.\[\d+ chars truncated\]\.\.\.")
-_NOT_JSON = re.compile(r"(?:Unexpected|Expected|Bad control|Bad escaped|Unterminated|Invalid|\").*\bJSON\b", re.DOTALL)
-_QUOTED = re.compile(r'"(.*)"(?:\.\.\.)? is not valid JSON', re.DOTALL)
+_NOT_JSON = re.compile(
+    r"(?:(?:Unexpected|Expected|Bad control|Bad escaped|Unterminated|Invalid) .*\bJSON\b|\".*\" is not valid JSON)",
+    re.DOTALL,
+)
 _SIGN = re.compile(
     r"\] Message from (?:client|server): ?[\[{]|^.{0,60}\[[^\]]+\] (?:\[[^\]]+\] )?(?:Initializing server\.\.\."
     r"|Server started and connected successfully|(?:Client|Server) transport closed)",
@@ -166,7 +167,7 @@ class _Log:
         return link
 
     def _lifecycle(self, number: int, server: str, ts: str | UnsetType, rest: str) -> None:
-        words = _SUFFIX.sub("", rest)
+        words = _bare(rest)
         if '"jsonrpc"' in rest and self._rescue(number, server, ts, rest):
             self.builder.lost(number, rest, "damaged: a message, but not the words that go before one")
         elif words.startswith("Initializing server"):
@@ -177,11 +178,10 @@ class _Log:
             self._closed(number, server, ts, words)
         elif words.startswith("Shutting down server"):
             self.other += 1
-        elif _NOT_JSON.match(words):
-            quoted = _QUOTED.search(words)
+        elif (quoted := not_json(words)) is not None:
             link = (self.open.get(server) or [self._begin(server, number, ts)])[-1]
             self.builder.add("unparsed", number, ts=ts, conn=link.name, dir="s2c", reason=words,
-                             raw=quoted[1] if quoted else UNSET)  # fmt: skip
+                             raw=quoted or UNSET)  # fmt: skip
             self.builder.note("of a stdout line that is no JSON the log keeps ten characters at most")
         else:
             self.other += 1
@@ -229,13 +229,17 @@ class _Log:
 
 def not_json(words: str) -> str | None:
     """What V8's "... is not valid JSON" quotes of a text that was no JSON ("" where nothing); None for other words."""
-    found = re.search(
-        r"(?:Unexpected|Expected|Bad control|Bad escaped|Unterminated|Invalid) .*\bJSON\b|is not valid JSON", words
-    )
-    if found is None:
+    words = words[:2000]
+    if _NOT_JSON.match(words.removeprefix("Client error for command ")) is None:
         return None
-    quoted = _QUOTED.search(words)
-    return quoted[1] if quoted is not None else ""
+    first, last = words.find('"'), words.rfind('"', 0, words.find(" is not valid JSON") + 1)
+    return words[first + 1 : last] if 0 <= first < last else ""
+
+
+def _bare(words: str) -> str:
+    """The words without what the logger hangs on them."""
+    at = words.rfind("{ metadata: ")
+    return words[:at].rstrip() if at >= 0 and words.rstrip().endswith("}") else words
 
 
 def _balance(line: str) -> int:

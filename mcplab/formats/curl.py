@@ -27,6 +27,7 @@ _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s?(.*)")
 _SIGN = re.compile(r"^(?:< ?)?HTTP/[\d.]+ \d{3}|^> (?:POST|GET|DELETE) \S+ HTTP/", re.MULTILINE)
 _INFO = re.compile(r"\* (?=[A-Z(\[a-z]|$)|\} \[\d+ bytes|\{ \[\d+ bytes|[{}] \[data not shown\]")
 _METER = re.compile(r"\s*(?:%\s+Total|Dload|\d+\s+\d+\s+\d+\s+\d+\s+\d+\s+\d+)")
+_LINES = 500  # a command may go on over so many lines
 _DATA = {"-d", "--data", "--data-raw", "--data-binary", "--data-ascii", "--json"}
 _VALUED = {"-X", "--request", "-H", "--header", "-u", "--user", "-o", "--output", "-m", "--max-time", "-A",
            "--user-agent", "--url", "-b", "--cookie", "-w", "--write-out", "-e", "--referer", "--connect-timeout",
@@ -93,16 +94,18 @@ class _Transcript:
     def _command(self, block: list[str]) -> int:
         """Read the command line, which may go on over several lines; how many lines it took."""
         command = ""
-        for used, line in enumerate(block, 1):
+        for used, line in enumerate(block[:_LINES], 1):
             ends = line.rstrip()
-            command += ends[:-1] + " " if ends.endswith(("\\", "^")) else line
-            words = _words(command)
-            if not ends.endswith(("\\", "^")) and words is not None:
-                self._options(words)
-                return used
+            goes_on = ends.endswith(("\\", "^"))
+            command += ends[:-1] + " " if goes_on else line
+            if not goes_on and (command.count("'") % 2 == 0 or '"' in command):
+                words = _words(command)
+                if words is not None:
+                    self._options(words)
+                    return used
             if used > 1 and _STATUS.match(line):
                 break
-            if not ends.endswith(("\\", "^")):
+            if not goes_on:
                 command += "\n"
         words = _words(block[0].rstrip("\\^ ")) or []
         self._options(words)

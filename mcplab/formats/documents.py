@@ -61,14 +61,14 @@ def _whole(text: str, path: Sequence[str]) -> list[tuple[int, int]] | None:
     if jsontext.check(text) not in ("", "nested too deeply"):
         return None
     start = 0
-    for step in path:
-        place = _member(text, start, step)
-        if place is None:
-            return None
-        start = place
     try:
+        for step in path:
+            place = _member(text, start, step)
+            if place is None:
+                return None
+            start = place
         return jsontext.spans(text, start)
-    except ValueError:
+    except ValueError:  # nested too deeply for a parser to say so before
         return None
 
 

@@ -15,7 +15,9 @@ from mcplab.model import Record
 NAME = "fast-agent"
 TITLE = "fast-agent log (lifecycle only)"
 
-_SIGN = re.compile(r'^\s*\{"level"\s*:\s*"[A-Z]+"\s*,\s*"timestamp"\s*:\s*"[^"]*"\s*,\s*"namespace"\s*:', re.MULTILINE)
+_SIGN = re.compile(
+    r'^[ \t]*\{"level"\s*:\s*"[A-Z]+"\s*,\s*"timestamp"\s*:\s*"[^"]*"\s*,\s*"namespace"\s*:', re.MULTILINE
+)
 _OPEN = re.compile(r"^(\S[^:]{0,80}): (?:Up and running|Session initialized|Connected|Initialized)")
 _CLOSE = re.compile(
     r"^(\S[^:]{0,80}): (?:Lifecycle task (?:encountered|is exiting)|Requesting shutdown|Disconnect|Session invalidated)"

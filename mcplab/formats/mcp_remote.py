@@ -10,7 +10,6 @@ import re
 
 from msgspec import UNSET
 
-from mcplab import jsontext
 from mcplab.formats import clock, text
 from mcplab.formats.build import Builder
 from mcplab.formats.head import look
@@ -53,7 +52,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         if way is not None and way[1]:
             count = named[way[1]]
             count[way[2].strip()] = count.get(way[2].strip(), 0) + 1
-        elif words.startswith("{"):
+        elif words.startswith("{") and entry is not None:
             skip = _printed(builder, lines, number, words, conn)
         elif (refused := _REFUSED.search(words)) is not None:
             _refusal(builder, number, words, refused, conn, ts)
@@ -71,26 +70,19 @@ def read(source: Source, *, tz: str | None = None) -> Record:
 
 def _printed(builder: Builder, lines: list[str], number: int, words: str, conn: str) -> int:
     """A message that was printed with indentation, from this line on; the last line of it."""
-    body = words
-    for last in range(number, min(number + 2000, len(lines))):
-        if body.rstrip().endswith("}"):
-            try:
-                _, end = jsontext.value(body)
-            except ValueError:
-                pass
-            else:
-                if not isinstance(look(body[:end].encode("utf-8", "surrogateescape")), str):
-                    builder.message(body[:end], number, conn=conn, dir="c2s")
-                    builder.note(
-                        "the initialize request is as mcp-remote sent it on: clientInfo.name and capabilities are its "
-                        "own"
-                    )
-                return last
+    last = number
+    while last < min(number + 2000, len(lines)) and not lines[last - 1].startswith("}"):
         if _ENTRY.match(lines[last]):
             break
-        body += "\n" + lines[last]
-    builder.lost(number, words, "a printed message that does not end")
-    return number
+        last += 1
+    body = "\n".join([words, *lines[number:last]])
+    found = text.json_in(body)
+    if isinstance(found, str) or isinstance(look(found[0].encode("utf-8", "surrogateescape")), str):
+        builder.lost(number, body, found if isinstance(found, str) else "a printed object that is no message")
+        return number
+    builder.message(found[0], number, conn=conn, dir="c2s")
+    builder.note("the initialize request is as mcp-remote sent it on: clientInfo.name and capabilities are its own")
+    return number + found[0].count("\n")
 
 
 def _refusal(builder: Builder, number: int, words: str, refused: re.Match[str], conn: str, ts: object) -> None:

@@ -57,7 +57,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         stamp = time[0] if time is not None else each.time
         ts = clock.utc(stamp, local)
         naive, timed = naive or (ts is not UNSET and clock.is_naive(stamp)), timed or ts is not UNSET
-        conn = _CONN.search(each.before)
+        conn = _CONN.search(each.before[-200:])
         name = each.conn or (conn[1] if conn is not None and conn[1].lower() not in _LEVELS else "c1")
         builder.message(each.text, each.line, conn=name, dir=words.resolve(each.word, sent), ts=ts, heads=each.heads)  # type: ignore[arg-type]
     if naive:

@@ -20,7 +20,7 @@ from mcplab.model import Record
 NAME = "recorder-lines"
 TITLE = "mcp-rec JSONL and mcporter NDJSON"
 
-_REC = re.compile(r'^\s*\{"ts"\s*:.{1,40}"dir"\s*:\s*"(?:client->server|server->client)"', re.MULTILINE)
+_REC = re.compile(r'^[ \t]*\{"ts"\s*:.{1,40}"dir"\s*:\s*"(?:client->server|server->client)"', re.MULTILINE)
 _PORTER = re.compile(r'"_meta"\s*:\s*\{"(?:dir|direction)"\s*:\s*"(?:send|recv|receive|lifecycle|outgoing|incoming)"')
 
 

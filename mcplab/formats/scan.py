@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -14,6 +15,8 @@ from mcplab.formats.head import Head, look
 
 _EFFORT = 64
 _BLANK = "\0 \t\r\ufeff"
+_SPACE = re.compile(r"[\0 \t\r\ufeff]+")
+_ENDS = re.compile(r"[\0 \t\r\ufeff,\]]*(?:\n|\Z)")
 _OPEN = re.compile(r'\{(?=\s*(?:"|$))|\[(?=\s*(?:\{|$))', re.MULTILINE)
 _MEMBERS = (
     "message",
@@ -64,21 +67,24 @@ def scan(found: list[str]) -> Iterator[Found]:
     """Everything in the lines, in order; blank lines are passed over. What follows a message on its line comes next."""
     text = "\n".join(found)
     effort = _EFFORT * max(len(text), 1024)
-    pos, number = 0, 1
+    pos, number, fresh = 0, 1, True  # fresh: at the beginning of a line
     while pos < len(text):
+        blank = _SPACE.match(text, pos)
+        first = pos if blank is None else blank.end()
+        if first == len(text):
+            return
+        if text[first] == "\n":
+            pos, number, fresh = first + 1, number + 1, True
+            continue
         stop = text.find("\n", pos)
         stop = len(text) if stop < 0 else stop
-        line = text[pos:stop].strip(_BLANK)
-        if not line:
-            pos, number = stop + 1, number + 1
-            continue
         made = None
-        if line[0] in "{[" and line[-1] in "}]":
-            heads = look(line.encode("utf-8", "surrogateescape"))
+        if fresh and text[first] in "{[":
+            line = text[first:stop].strip(_BLANK)
+            heads = look(line.encode("utf-8", "surrogateescape")) if line[-1] in "}]" else ""
             if not isinstance(heads, str):
                 made, end = Found(line, number, heads, last=number), stop
-        begins = [pos + spot.start() for spot in _OPEN.finditer(text[pos:stop])][:4] if made is None else []
-        for begin in begins:
+        for begin in () if made is not None else (spot.start() for spot in islice(_OPEN.finditer(text, pos, stop), 4)):
             if effort < 0:
                 break
             try:
@@ -87,33 +93,27 @@ def scan(found: list[str]) -> Iterator[Found]:
                 effort -= getattr(error, "pos", len(text)) - begin
                 continue
             effort -= end - begin
-            after = text.find("\n", end)
-            rest = text[end : len(text) if after < 0 else after]
-            made = _made(text[begin:end], number, text[pos:begin], rest, number + text.count("\n", begin, end))
+            whole = not text[pos:begin].strip("\0 \t,[") and _ENDS.match(text, end) is not None
+            made = _made(text[begin:end], number, text[pos:begin], whole, number + text.count("\n", begin, end))
             if made is not None:
                 break
         if made is None:
+            line = text[first:stop].strip(_BLANK)
             reason = look(line.encode("utf-8", "surrogateescape")) if line[0] in '{["-0123456789tfn' else "no JSON"
-            yield Found(
-                text[pos:stop].strip("\0\r"), number, reason if isinstance(reason, str) else "no JSON", last=number
-            )
-            pos, number = stop + 1, number + 1
+            yield Found(line if line[0] in "{[" else text[pos:stop].strip("\0\r"), number,
+                        reason if isinstance(reason, str) else "no JSON", last=number)  # fmt: skip
+            pos, number, fresh = stop + 1, number + 1, True
             continue
         yield made
-        number = made.last
-        pos = end
-        if text[pos : pos + 1] == "\n":
-            pos, number = pos + 1, number + 1
-        else:
-            stop = text.find("\n", pos)
-            stop = len(text) if stop < 0 else stop
-            if not text[pos:stop].strip(_BLANK + ",]"):
-                pos, number = stop + 1, number + 1
+        number, fresh = made.last, False
+        over = _ENDS.match(text, end)
+        pos = end if over is None else over.end()
+        if over is not None:
+            number, fresh = number + 1, True
 
 
-def _made(text: str, line: int, before: str, after: str, last: int) -> Found | None:
+def _made(text: str, line: int, before: str, whole: bool, last: int) -> Found | None:
     heads = look(text.encode("utf-8", "surrogateescape"))
-    whole = not before.strip("\0 \t,[") and not after.strip("\0 \t\r,]")
     if not isinstance(heads, str):
         return Found(text, line, heads, before, whole, last)
     if text[0] == "{":

@@ -22,7 +22,7 @@ def start(data: bytes, size: int = 1 << 20) -> str:
 
 def is_document(head: str) -> bool:
     """Does the text begin as a JSON document, its first character or none of it damaged?"""
-    return re.match(r"[\s\ufeff]*(?:.\s*)?[\[{\"]", head) is not None
+    return re.match(r"(?:.\s*)?[\[{\"]", head.lstrip(" \t\r\n\ufeff")) is not None
 
 
 def lines(data: bytes) -> list[str]:

@@ -109,7 +109,7 @@ def claude_desktop_mcp_log() -> list[Piece]:
         who = "client" if m.dir == "c2s" else "server"
         return f"{m.iso} [info] [{SERVER}] Message from {who}: ", " { metadata: undefined }"
 
-    return _lines(line, f"==> /Users/x/Library/Logs/Claude/mcp.log <==\n{TALK[0].iso} [info] [{SERVER}] Server started and "
+    return _lines(line, f"==> ~/Library/Logs/Claude/mcp.log <==\n{TALK[0].iso} [info] [{SERVER}] Server started and "
                         "connected successfully { metadata: undefined }\n")  # fmt: skip
 
 
