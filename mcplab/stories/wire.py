@@ -51,8 +51,8 @@ def chart(trace: Trace | None, path: str, *, steps: int = 60) -> Picture | Told:
     from mcplab.plots import timeline
 
     ax = timeline(
-        trace.messages, http=trace.http, events=trace.events, title=title(trace), steps=steps,
-        step_seconds=step_for(trace, steps),
+        trace.messages, http=trace.http, events=trace.events, exchanges=trace.exchanges, title=title(trace),
+        steps=steps, step_seconds=step_for(trace, steps),
     )  # fmt: skip
     export(ax, path, formats=["svg", "png"])
     return Picture(ax)

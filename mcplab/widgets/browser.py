@@ -78,6 +78,14 @@ class Panel(ui.VBox):
         ])  # fmt: skip
         self._new_trace()
 
+    def __repr__(self) -> str:
+        return f"<Panel: {len(self._captures)} captures>"
+
+    def _repr_mimebundle_(self, **how: Any) -> dict[str, str] | None:
+        """Where no widgets can be shown, the display that the panel begins with."""
+        bundle = super()._repr_mimebundle_(**how)
+        return None if bundle is None else {**bundle, "text/html": self.display_html.value}
+
     @property
     def view(self) -> View:
         """The chosen capture."""
