@@ -121,5 +121,5 @@ def _take(m: Fact) -> Page | None:
 def page(m: Fact) -> Page | None:
     """Take a list result or a list_changed notification in; what it did. Every check that reads ``latest`` calls it."""
     if m.kind == "notification" or (m.kind == "result" and m.method in MEMBER):
-        return once(m, "lists", _take, where=_memory(m))
+        return once(m, "lists.page", _take, where=_memory(m))
     return None

@@ -10,6 +10,7 @@ from typing import Any, Final
 from mcplab.model import ABSENT
 from mcplab.rulebook.checks.content import blocks, contents
 from mcplab.rulebook.checks.lists import MEMBER
+from mcplab.rulebook.checks.recall import once
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, Outcome, broken
 
@@ -33,7 +34,19 @@ _RESERVED: Final = ("modelcontextprotocol", "mcp")
 _DOMAINS: Final = ("com", "org", "io", "dev", "net", "ai")
 
 
-def _metas(m: Fact) -> Iterator[tuple[str, Any]]:
+_Metas = list[tuple[str, Any]]
+
+
+def _metas(m: Fact) -> _Metas:
+    """Those of a message: looked for once, and shared by the rules."""
+    return once(m, "meta.found", _look, where=m.session.memory)
+
+
+def _look(m: Fact) -> _Metas:
+    return list(_found(m))
+
+
+def _found(m: Fact) -> Iterator[tuple[str, Any]]:
     """(where, value) of every ``_meta`` that the schema has a place for; free JSON may hold what it likes."""
     if "_meta" in m.params:
         yield "params._meta", m.params["_meta"]

@@ -49,7 +49,7 @@ def _take(m: Fact) -> Any:
 
 def cursor_from_server(m: Fact) -> Outcome:
     """Up to 2025-11-25 a cursor must not outlive its session; 2026-07-28 has no sessions and dropped that."""
-    found = once(m, "pagination", _take, where=m.session.instance.memory)
+    found = once(m, "pagination.cursor", _take, where=m.session.instance.memory)
     if found is None:
         return None
     origin, whole = found
@@ -64,7 +64,7 @@ def cursor_from_server(m: Fact) -> Outcome:
 
 def invalid_cursor(m: Fact) -> Outcome:
     """The visible stand-in for an invalid cursor is one that no page gave."""
-    found = once(m, "pagination", _take, where=m.session.instance.memory)
+    found = once(m, "pagination.cursor", _take, where=m.session.instance.memory)
     odd = m.session.memory.setdefault("pagination.odd", {})
     if m.kind == "request":
         if found is not None and found[0] is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcplab.model import ABSENT
-from mcplab.rulebook.checks.recall import Recent, redelivered
+from mcplab.rulebook.checks.recall import Recent, once, redelivered
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
 from mcplab.rulebook.past import key, memory
@@ -62,7 +62,8 @@ class Holder:
         asking = _asking(m)
         # the requests without an answer that gave it, as far as they were seen
         self.active = [asked for asked in asking if wanted is not None and key(m.receiver, token_of(asked)) == wanted]
-        self.other = [asked for asked in asking if str(token_of(asked)) == str(token)]
+        # with another JSON type: shown to the reader
+        self.other = [] if self.active else [asked for asked in asking if str(token_of(asked)) == str(token)]
         held = memory(m)
         self.done = held.by_token.get(wanted) if wanted is not None else None
         self.whole = held.whole
@@ -108,7 +109,7 @@ def token_unique(m: Fact) -> Outcome:
 def token_known(m: Fact) -> Outcome:
     if redelivered(m) or key("", m.params.get("progressToken", ABSENT)) is None:
         return None
-    holder = Holder(m)
+    holder = once(m, "progress.holder", Holder, where=m.session.memory)
     if any(asked.cancelled is None for asked in holder.active):
         return KEPT
     if holder.active or holder.done is not None:
@@ -128,7 +129,7 @@ def increases(m: Fact) -> Outcome:
         return None
     if redelivered(m):
         return None
-    holder = Holder(m)
+    holder = once(m, "progress.holder", Holder, where=m.session.memory)
     if len(holder.active) > 1:
         return UNKNOWN
     of = holder.active[0].row if holder.active else holder.done.asked.row if holder.done is not None else None
@@ -148,7 +149,7 @@ def stops(m: Fact) -> Outcome:
     """Order is certain within one stream only: over HTTP, in the answer's own exchange."""
     if redelivered(m):
         return None
-    holder = Holder(m)
+    holder = once(m, "progress.holder", Holder, where=m.session.memory)
     if holder.active:
         return KEPT
     done = holder.done

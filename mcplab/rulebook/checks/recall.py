@@ -64,13 +64,11 @@ def once(m: Fact, name: str, make: Callable[[Fact], S], *, where: dict[str, Any]
 
     Several rules look at one message and share what they remember; whichever comes first takes it in.
     """
-    mark = f"{name} at"
-    held = where.get(mark)
-    here = (m.seq, m.part, m.kind)
-    if held is not None and held[0] == here and held[2] is m:
+    held = where.get(name)
+    if held is not None and held[0] is m:
         return held[1]
     made = make(m)
-    where[mark] = (here, made, m)
+    where[name] = (m, made)
     return made
 
 
