@@ -19,21 +19,22 @@ MOST: Final = 8
 
 _RULES: Final = """
 .mcplab-display{margin:.4em 0 1em;font-size:13px;line-height:1.5;overflow-x:auto;max-width:100%}
-.mcplab-display table{border-collapse:collapse;margin:0;font-size:inherit}
-.mcplab-display th,.mcplab-display td{text-align:left;padding:1px 10px 1px 0;vertical-align:top;white-space:nowrap;
-background:none;border:0;font-weight:normal}
-.mcplab-display td.wide{white-space:normal;overflow-wrap:anywhere;min-width:18em;max-width:60em}
-.mcplab-display th{opacity:.65}
-.mcplab-display .who{font-weight:bold}
-.mcplab-display td.n{text-align:right;font-variant-numeric:tabular-nums}
-.mcplab-display .strip{font-family:monospace;line-height:1.2;padding-right:1.2em}
-.mcplab-display .strip i{display:inline-block;width:.72em;text-align:center;font-style:normal}
+.mcplab.mcplab-display table{border-collapse:collapse;margin:0;font-size:inherit;border:0}
+.mcplab.mcplab-display table tr,.mcplab.mcplab-display table tr:hover{background:none}
+.mcplab.mcplab-display table th,.mcplab.mcplab-display table td{text-align:left;padding:1px 10px 1px 0;
+vertical-align:top;white-space:nowrap;background:none;border:0;font-weight:normal;max-width:none}
+.mcplab.mcplab-display table td.wide{white-space:normal;overflow-wrap:anywhere;min-width:12em;max-width:40em}
+.mcplab.mcplab-display table th{opacity:.65}
+.mcplab.mcplab-display table td.who{font-weight:bold}
+.mcplab.mcplab-display table td.n{text-align:right;font-variant-numeric:tabular-nums}
+.mcplab.mcplab-display table td.strip{font-family:monospace;line-height:1.5;padding-right:1em}
+.mcplab-display .strip i{display:inline-block;width:.62em;text-align:center;font-style:normal}
 .mcplab-display .off{opacity:.65}
 .mcplab-display .note{opacity:.75;margin:2px 0;overflow-wrap:anywhere}
 .mcplab-display .key{margin:2px 0}
 .mcplab-display .tokens span{font-family:monospace;margin-right:.7em}
 .mcplab-display .marked{font-weight:bold;text-decoration:underline}
-.mcplab-display .strip .a-ping{font-size:60%;width:1.2em}
+.mcplab-display .strip .a-ping{font-size:60%;width:1.03em}
 .mcplab-display .a-error{font-weight:bold}
 """
 
@@ -108,8 +109,8 @@ def block(one: Facts, strips: Segments, channels: Sequence[str] | None = None, e
         after.append(f"{one.pings_out_of_place} ping messages, which this protocol does not have")
     return (
         f'<p class="note"><b>{_text(one.instance)}</b></p><table>{head}</table>{_notes(notes)}'
-        f'<table><tr><th scope="col">channel</th><th scope="col">segments</th>{titles}<th scope="col">state</th>'
-        f'<th scope="col">last</th></tr>{lines}</table>{_notes(after)}'
+        f'<table><tr><th scope="col">channel</th><th scope="col">segments</th>{titles}'
+        f'<th scope="col">state</th></tr>{lines}</table>{_notes(after)}'
         f'<p class="key">{_legend(one)}</p>{_tokens(one.tokens)}'
     )
 
@@ -129,14 +130,15 @@ def _row(row: Row, strips: Segments, names: Sequence[str]) -> str:
         f"{'-' if row.counts is None else format(row.counts[name], ',')}</td>"
         for name in names
     )
-    last = [f"status {row.last_status}"] if row.last_status is not None else []
-    last += [f"error {row.last_error}"] if row.last_error is not None else []
+    last = [row.words]
     last += [f"{row.failures} refused or unreadable"] if row.failures and row.state != "disabled" else []
+    last += [f"last error: {row.last_error}"] if row.last_error is not None else []
+    last += [f"last status: {row.last_status}"] if row.last_status is not None else []
     spoken = _text(_spoken(row, cells))
     return (
         f'<tr class="{"" if row.usable else "off"}"><td>{row.arrow} {_text(row.channel)}</td>'
         f'<td class="strip" role="img" aria-label="{spoken}">{"".join(_symbols(cells, strips))}</td>'
-        f'{counts}<td>{_text(row.words)}</td><td class="wide">{_text("; ".join(last))}</td></tr>'
+        f'{counts}<td class="wide">{_text("; ".join(last))}</td></tr>'
     )
 
 
