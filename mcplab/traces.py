@@ -368,15 +368,22 @@ def _hidden(file: Path, root: Path) -> bool:
 
 
 def _names(found: Sequence[Any]) -> list[str | None]:
-    """The path below the common folder, without suffix, of each path; None for anything else."""
+    """The path below the common folder, without suffix, of each path; None for anything else.
+
+    Where nothing but the root of the file system is common, the file's own name has to do: a name never tells where a
+    folder is on this machine.
+    """
     paths = [source for source in found if isinstance(source, Path)]
     if not paths:
         return [None] * len(found)
     folders = [os.path.abspath(path.parent) for path in paths]
     common = os.path.commonpath(folders)
     names: list[str | None] = []
+    rooted = len(Path(common).parts) > 1
     for source in found:
-        if isinstance(source, Path):
+        if isinstance(source, Path) and not rooted:
+            names.append(jsontext.printable(stem(source.name)))
+        elif isinstance(source, Path):
             below = Path(os.path.relpath(os.path.abspath(source.parent), common))
             names.append(jsontext.printable((below / stem(source.name)).as_posix()))
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from mcplab import MCPLabError, Trace, TraceError, make_trace, read_trace, read_traces
 from mcplab.model import COLUMNS
+from mcplab.traces import _names
 
 HEADER = {"kind": "header", "format": "mcplab-trace", "version": 1, "transport": "stdio"}
 
@@ -151,6 +153,11 @@ def test_names_are_never_absolute_and_always_differ(captures):
     names = [trace.name for trace in traces]
     assert len(set(names)) == 3
     assert not any(name.startswith("/") for name in names)
+
+
+def test_a_name_does_not_tell_where_a_folder_is():
+    assert _names([Path("/a/b/mine.jsonl"), Path("/c/theirs.jsonl.gz"), "text"]) == ["mine", "theirs", None]
+    assert _names([Path("/a/b/mine.jsonl"), Path("/a/c/theirs.jsonl")]) == ["b/mine", "c/theirs"]
 
 
 def test_order_is_the_wires_never_the_clocks():
