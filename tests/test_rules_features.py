@@ -91,7 +91,7 @@ def test_an_error_of_the_http_layer_is_no_answer_to_a_ping() -> None:
         (TOOLS + CALL + DONE + 'wait 0.2\n> {"method":"notifications/cancelled","params":{"requestId":1}}\n',
          "cancellation.in-progress", []),
         # ids of both parties may be equal: only one's own count
-        ('handshake client={"roots":{}}\n< {"id":7,"method":"roots/list"}\n' +
+        ('handshake client={"roots":{}}\n< {"id":7,"method":"roots/list"}\n'
          '> {"method":"notifications/cancelled","params":{"requestId":7}}\n',
          "cancellation.same-direction", ["broken"]),
     ],
