@@ -30,7 +30,7 @@ class View:
         self.trace = trace
         messages, events = trace.messages, trace.events
         others = events[events["kind"] != "message"]
-        shared = ["seq", "ts", "instance", "sender", "kind", "channel", "activity", "status"]
+        shared = ["seq", "ts", "instance", "sender", "kind", "channel", "activity", "status", "http_method"]
         frame = pd.concat([
             messages[[*shared, "part", "method", "id"]],
             others[shared],
@@ -94,7 +94,12 @@ def _line(row: dict[str, Any]) -> str:
     when = "" if pd.isna(row["ts"]) else f"{row['ts']:%H:%M:%S}.{row['ts'].microsecond // 1000:03d}"
     arrow = {"client": "→", "server": "←"}.get(row["sender"], " ")
     part = "" if pd.isna(row["part"]) else f"[{row['part']}]"
-    words = [row["kind"], row["method"], None if pd.isna(row["id"]) else f"id {row['id']}"]
+    asks = row["kind"] == "http" and row["sender"] == "client"  # of an exchange without a message the verb says most
+    words = [
+        row["kind"],
+        row["http_method"] if asks else row["method"],
+        None if pd.isna(row["id"]) else f"id {row['id']}",
+    ]
     words.append(None if pd.isna(row["status"]) else f"HTTP {row['status']}")
     words.append("✖" if row["activity"] == "error" else None)
     told = "  ".join(safe(word)[:60] for word in words if word is not None and word == word)
