@@ -6,7 +6,7 @@ import contextlib
 import glob
 import html
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -17,8 +17,8 @@ from msgspec import Raw
 
 from mcplab import formats, jsontext, render
 from mcplab.channels import Marks
-from mcplab.formats import native
-from mcplab.formats.source import Source, is_text, load, stem
+from mcplab.formats import halves, native
+from mcplab.formats.source import is_text, load, stem
 from mcplab.frames import Tables
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, JsonText, Record, TraceError
 from mcplab.rulebook import findings
@@ -285,23 +285,21 @@ def read_trace(source: Any, *, format: str | None = None, tz: str | None = None)
     """Read one capture.
 
     Args:
-        source: a path, an open file, bytes, text, or a list of event dicts (docs/trace-format.md).
+        source: a path, an open file, bytes, text, a list of event dicts (docs/trace-format.md), or a pair: the file
+            of what the client wrote and the file of what the server wrote, ordered by ids only.
         format: name of the format; default: the first whose reader recognises the source.
         tz: time zone of local times in logs that name none, as ``Europe/Berlin``.
 
     Raises:
         TraceError: there is nothing to read, or no reader knows the format. One line.
     """
-    if isinstance(source, (list, tuple)) and all(isinstance(event, dict) for event in source):
-        return Trace(_from_dicts(source))
+    if isinstance(source, (list, tuple)) and all(isinstance(event, Mapping) for event in source):
+        if not source:
+            raise TraceError("no events: the list is empty, so there is no trace to read")
+        return Trace(native.from_dicts(source, name="events"))
+    if isinstance(source, tuple) and len(source) == 2:
+        return Trace(halves.read(*map(load, source)))
     return Trace(formats.read(load(source), format=format, tz=tz))
-
-
-def _from_dicts(events: Sequence[dict[str, Any]]) -> Record:
-    if not events:
-        raise TraceError("no events: the list is empty, so there is no trace to read")
-    lines = [jsontext.dumps(event) for event in events]
-    return native.read(Source("<events>", "\n".join(lines).encode(), "events"))
 
 
 def read_traces(*sources: Any, progress: bool | None = None) -> Traces:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcplab import MCPLabError, Trace, TraceError, make_trace, read_trace, read_traces
+from mcplab import JsonText, MCPLabError, Trace, TraceError, make_trace, read_trace, read_traces
 from mcplab.model import COLUMNS
 from mcplab.traces import _names
 
@@ -146,6 +146,21 @@ def test_read_traces_collects_failures_and_loads_the_rest(captures, tmp_path):
         read_traces(str(tmp_path / "*.har"))
     with pytest.raises(TraceError, match="no traces"):
         read_traces()
+
+
+def test_a_pair_of_halves_is_one_capture(tmp_path):
+    asked = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+    told = '{"jsonrpc":"2.0","id":1,"result":{}}\n{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}\n'
+    (tmp_path / "in.log").write_text(asked)
+    (tmp_path / "out.log").write_text(told)
+    trace = read_trace((tmp_path / "in.log", tmp_path / "out.log"))
+    assert trace.exchanges[["sender", "outcome"]].to_numpy().tolist() == [["client", "result"]] * 2
+    assert any("order" in note for note in trace.notes)
+
+
+def test_event_dicts_may_hold_a_messages_own_text():
+    event = {"kind": "message", "seq": 0, "conn": "c1", "dir": "c2s", "msg": JsonText('{"id": 1.50,"method":"ping"}')}
+    assert read_trace([event]).raw(0) == '{"id": 1.50,"method":"ping"}'
 
 
 def test_names_are_never_absolute_and_always_differ(captures):
