@@ -17,6 +17,7 @@ OLD, NEW = "2025-11-25", "2026-07-28"
 CALL = '> {"id":1,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"a"}}}\n'
 DONE = '< {"id":1,"result":{"content":[]}}\n'
 PROGRESS = '< {"method":"notifications/progress","params":{"progressToken":"a","progress":%s}}\n'
+CANCEL_7 = '> {"method":"notifications/cancelled","params":{"requestId":7}}'
 TOOLS = 'handshake server={"tools":{"listChanged":true}}\n'
 TASKS = (
     'handshake client={} server={"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}\n'
@@ -91,8 +92,7 @@ def test_an_error_of_the_http_layer_is_no_answer_to_a_ping() -> None:
         (TOOLS + CALL + DONE + 'wait 0.2\n> {"method":"notifications/cancelled","params":{"requestId":1}}\n',
          "cancellation.in-progress", []),
         # ids of both parties may be equal: only one's own count
-        ('handshake client={"roots":{}}\n< {"id":7,"method":"roots/list"}\n'
-         '> {"method":"notifications/cancelled","params":{"requestId":7}}\n',
+        ('handshake client={"roots":{}}\n< {"id":7,"method":"roots/list"}\n%s\n' % CANCEL_7,
          "cancellation.same-direction", ["broken"]),
     ],
 )  # fmt: skip
