@@ -32,8 +32,8 @@ class Rule:
         also: by revision, other rules that the broken example breaks by the same act.
         kept_also: the same for the kept example: the rule's own cause, where only another rule's breach calls on it.
         given: its broken example hides the revision, so it is judged with the revision given.
-        reads: ``envelope``, ``session`` or ``headers``, where the outcome follows from those facts alone (plan.py).
-        contains: texts of which the message must hold one for the rule to apply at all.
+        reads: ``envelope``, ``session``, ``meta`` or ``headers``, where the outcome follows from those facts alone (plan.py).
+        contains: kind of message (``""``: any) -> texts, one of which it must hold for the rule to apply to it at all.
     """
 
     id: str
@@ -53,7 +53,7 @@ class Rule:
     kept_also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     given: bool = False
     reads: str = ""
-    contains: tuple[str, ...] = ()
+    contains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
 
     def example(self, which: str, revision: str) -> str | None:
@@ -83,6 +83,8 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
         which: {"": script} if isinstance(script := entry.get(which, {}), str) else dict(script)
         for which in ("kept", "broken")
     }
+    contains = entry.get("contains", {})
+    contains = contains if isinstance(contains, dict) else {"": contains}
     try:
         return Rule(
             id=entry["id"],
@@ -102,7 +104,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
             kept_also={name: tuple(also) for name, also in _by_revision(entry.get("kept_also", ()), revisions).items()},
             given=entry.get("given", False),
             reads=entry.get("reads", ""),
-            contains=tuple(entry.get("contains", ())),
+            contains={kind: tuple(texts) for kind, texts in contains.items()},
             note=entry.get("note", ""),
         )
     except KeyError as missing:

@@ -7,6 +7,8 @@ it becomes ``unknown``.
 
 from __future__ import annotations
 
+import gc
+import re
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -29,6 +31,9 @@ LEGACY: Final = tuple(name for name in REVISIONS if spec.era(name) == "legacy")
 MODERN: Final = tuple(name for name in REVISIONS if spec.era(name) == "modern")
 MODERN_CODES: Final = (-32020, -32021, -32022)
 """Error codes that only a modern server sends (2026-07-28 basic/index#error-codes)."""
+
+_SPELLED: Final = re.compile(rb"\\u00[2-7]")
+"""An escape that spells an ASCII character, so that a text may be there and not be found."""
 
 _KIND: Final = {"response": "result"}
 _NOTHING: Final[tuple[Entry, ...]] = ()
@@ -79,7 +84,13 @@ class Run:
         self._posts: dict[int, Post] = {}
         self._disputed = {answer: asked for asked, answer in wire.disputed.items()}
         self._first_versions()
-        self._walk()
+        collecting = gc.isenabled()
+        gc.disable()  # nothing here makes cycles that last, and a collection looks at the whole capture each time
+        try:
+            self._walk()
+        finally:
+            if collecting:
+                gc.enable()
 
     def _first_versions(self) -> None:
         """What each connection will offer first: lines that come before it are judged by it."""
@@ -135,6 +146,8 @@ class Run:
                 if number == exchange.last:
                     self._other("http-end", None, session, post, number)
                     del self._posts[id(exchange)]
+                    if not any(sent.row in session.open for sent in post.facts):
+                        post.facts.clear()  # or messages and exchange would keep each other alive
         for session in self.sessions.values():
             self._other("end", None, session, None, len(events) - 1)
         self._settle()
@@ -387,9 +400,9 @@ class Run:
             self._each(fact, board, entries.rest)
             if entries.needing:
                 raw = b"" if fact.raw is None else bytes(fact.raw)
-                hidden = b"\\u" in raw  # an escape may spell any text
-                for texts, group in entries.needing:
-                    if hidden or any(text in raw for text in texts):
+                hidden = not raw or not self.grouped or (b"\\u00" in raw and _SPELLED.search(raw) is not None)
+                for holds, group in entries.needing:
+                    if hidden or holds(raw) is not None:
                         self._each(fact, board, group)
             return
         for newest, era in ((LATEST_LEGACY, "legacy"), (MODERN[-1], "modern")):

@@ -1,8 +1,9 @@
 """What the outcome of a whole group of checks follows from, as a key: equal keys, equal outcomes.
 
-A rule that says ``reads = "envelope"`` is judged once for each different outside of a message, ``"session"`` once for each
-state of a connection, ``"headers"`` once for each different exchange of headers within such a state. Most messages of
-a capture are alike in all three, so most rules cost them nothing. ``tests/test_rulebook_groups.py`` runs every example
+A rule that says ``reads = "envelope"`` is judged once for each different outside of a message, ``"session"`` once for
+each state of a connection, ``"meta"`` once for each different ``_meta`` of modern requests, ``"headers"`` once for each
+different exchange of headers within a state. Most messages of a capture are alike in these, so most rules cost them
+nothing. ``tests/test_rulebook_groups.py`` runs every example
 with and without the groups.
 """
 
@@ -41,6 +42,16 @@ def session(m: Fact) -> Hashable:
     return m.session.stamp if m.era != "modern" else None
 
 
+def meta(m: Fact) -> Hashable:
+    """What a modern request says of itself, besides the token that differs each time."""
+    if m.era != "modern" or m.kind != "request":
+        return None
+    own = m.meta
+    if "progressToken" in own:
+        own = {key: value for key, value in own.items() if key != "progressToken"}
+    return repr(own)
+
+
 def headers(m: Fact) -> Hashable:
     """The exchange: headers, method and status, what was POSTed; and the state of the connection."""
     post = m.post
@@ -53,4 +64,9 @@ def headers(m: Fact) -> Hashable:
     )  # fmt: skip
 
 
-KEYS: Final[dict[str, Callable[[Fact], Hashable]]] = {"envelope": envelope, "session": session, "headers": headers}
+KEYS: Final[dict[str, Callable[[Fact], Hashable]]] = {
+    "envelope": envelope,
+    "session": session,
+    "meta": meta,
+    "headers": headers,
+}

@@ -9,6 +9,7 @@ the one answered; ``-`` stands for an answer whose request is not known.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -76,7 +77,7 @@ class Trigger:
         return any(name == wanted or (wanted.endswith("*") and fnmatchcase(name, wanted)) for wanted in self.methods)
 
 
-READS: Final = ("envelope", "session", "headers")
+READS: Final = ("envelope", "session", "meta", "headers")
 
 
 class Entries:
@@ -84,7 +85,7 @@ class Entries:
 
     __slots__ = ("every", "groups", "needing", "number", "rest")
 
-    def __init__(self, number: int, rules: list[Rule], entries: tuple[Entry, ...], named: bool) -> None:
+    def __init__(self, number: int, rules: list[Rule], entries: tuple[Entry, ...], kind: str, named: bool) -> None:
         self.number = number
         self.every = entries
         groups: dict[str, list[Entry]] = {name: [] for name in READS}
@@ -94,12 +95,14 @@ class Entries:
             rule = rules[entry[0]]
             if rule.reads and (named or rule.reads != "envelope"):
                 groups[rule.reads].append(entry)
-            elif rule.contains:
-                needing.setdefault(tuple(text.encode() for text in rule.contains), []).append(entry)
+            elif texts := rule.contains.get(kind, rule.contains.get("", ())):
+                needing.setdefault(tuple(text.encode() for text in texts), []).append(entry)
             else:
                 rest.append(entry)
         self.groups = tuple((name, tuple(group)) for name, group in groups.items() if group)
-        self.needing = tuple((texts, tuple(group)) for texts, group in needing.items())
+        self.needing = tuple(
+            (re.compile(b"|".join(map(re.escape, texts))).search, tuple(group)) for texts, group in needing.items()
+        )
         self.rest = tuple(rest)
 
 
@@ -142,7 +145,7 @@ class Plan:
                 if revision in rule.revisions
                 and any((sender, kind) in trigger.keys and trigger.takes(method) for trigger in self._triggers[number])
             )
-            found = self._tables[key] = Entries(len(self._tables), self.rules, entries, method == name)
+            found = self._tables[key] = Entries(len(self._tables), self.rules, entries, kind, method == name)
             if name is None:
                 self._tables[revision, sender, kind, None] = found
         return found
