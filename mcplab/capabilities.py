@@ -44,27 +44,71 @@ def as_text(value: Any) -> str | None:
     return str(value) if isinstance(value, JsonText) else jsontext.dumps(value)
 
 
+class _Object:
+    """An object that is being read: its members so far, the last of each key, and where they are."""
+
+    __slots__ = ("keys", "members", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.members: dict[str, tuple[int, int, _Object | None]] = {}  # key -> start, end, the object it is
+        self.keys: set[str] = set()  # given more than once
+
+
+def _parse(text: str) -> tuple[int, int, _Object | None]:
+    """Start, end and members of the outermost value, in one pass and without recursion; arrays are not looked into."""
+    if jsontext.kind(text) != "object":
+        return 0, len(text), None
+    spot = text.index("{")
+    root = _Object(spot)
+    stack: list[tuple[_Object, str]] = []
+    current = root
+    at = spot + 1
+    while True:
+        at = jsontext.skip(text, at)
+        mark = text[at]
+        if mark == ",":
+            at += 1
+        elif mark == "}":
+            if not stack:
+                return spot, at + 1, root
+            closed, (current, key) = current, stack.pop()
+            current.members[key] = (closed.start, at + 1, closed)
+            at += 1
+        else:
+            key, at = jsontext.scanstring(text, at + 1, False)
+            if key in current.members:
+                current.keys.add(key)
+            at = jsontext.skip(text, jsontext.skip(text, at) + 1)  # the colon
+            if text[at] == "{":
+                current.members[key] = (at, at, None)  # keeps the place of the key among its siblings
+                stack.append((current, key))
+                current = _Object(at)
+                at += 1
+            else:
+                end = jsontext.value_end(text, at)
+                current.members[key] = (at, end, None)
+                at = end
+
+
 def flatten(text: str | None) -> list[Leaf]:
     """The rows of a declaration's JSON text; None is an absent declaration, which has its ``$`` row too.
 
     Of duplicate keys the last counts, and its row says ``duplicate``.
     """
+    if text is None:
+        return [Leaf(ROOT, "absent", None, False)]
     rows: list[Leaf] = []
-    stack: list[tuple[tuple[str, ...], str | None, bool]] = [((), text, False)]
+    stack: list[tuple[tuple[str, ...], tuple[int, int, _Object | None], bool]] = [((), _parse(text), False)]
     while stack:  # not recursive: a declaration may be nested as deep as its sender likes
-        path, value, duplicate = stack.pop()
-        state = state_of(value)
-        leaf = value.strip(" \t\r\n") if value is not None and state != "object" else None
-        rows.append(Leaf(join(path), state, leaf, duplicate))
-        if state != "object" or value is None:
-            continue
-        last: dict[str, str] = {}
-        twice: set[str] = set()
-        for key, inner in jsontext.members(value):
-            if key in last:
-                twice.add(key)
-            last[key] = inner
-        stack.extend(((*path, key), last[key], key in twice) for key in reversed(last))
+        path, (start, end, inner), duplicate = stack.pop()
+        if inner is None or not inner.members:
+            leaf = text[start:end].strip(" \t\r\n")
+            rows.append(Leaf(join(path), state_of(leaf), leaf, duplicate))
+        else:
+            rows.append(Leaf(join(path), "object", None, duplicate))
+            members = inner.members
+            stack.extend(((*path, key), members[key], key in inner.keys) for key in reversed(members))
     return rows
 
 

@@ -25,7 +25,7 @@ def kind(text: str) -> str:
     return _WORD.get(text.lstrip(" \t\r\n")[:1], "number")
 
 
-def _end(text: str, start: int) -> int:
+def value_end(text: str, start: int) -> int:
     """Where the value that begins at ``start`` ends."""
     first = text[start]
     if first == '"':
@@ -48,26 +48,27 @@ def _end(text: str, start: int) -> int:
     return found.end()
 
 
-def _skip(text: str, pos: int) -> int:
+def skip(text: str, pos: int) -> int:
+    """Where the next character that is no white space stands."""
     found = _SPACE.match(text, pos)
     return pos if found is None else found.end()
 
 
 def members(text: str) -> list[tuple[str, str]]:
     """The (key, value text) pairs of an object's text, in order, duplicate keys included; [] for any other value."""
-    pos = _skip(text, 0)
+    pos = skip(text, 0)
     if text[pos : pos + 1] != "{":
         return []
     pairs: list[tuple[str, str]] = []
-    pos = _skip(text, pos + 1)
+    pos = skip(text, pos + 1)
     while text[pos : pos + 1] != "}":
         key, pos = scanstring(text, pos + 1, False)
-        pos = _skip(text, _skip(text, pos) + 1)  # the colon
-        end = _end(text, pos)
+        pos = skip(text, skip(text, pos) + 1)  # the colon
+        end = value_end(text, pos)
         pairs.append((key, text[pos:end]))
-        pos = _skip(text, end)
+        pos = skip(text, end)
         if text[pos : pos + 1] == ",":
-            pos = _skip(text, pos + 1)
+            pos = skip(text, pos + 1)
         elif text[pos : pos + 1] != "}":
             raise ValueError(f"no comma or closing brace at character {pos}")
     return pairs
@@ -75,18 +76,18 @@ def members(text: str) -> list[tuple[str, str]]:
 
 def places(text: str, start: int = 0) -> list[tuple[str, int]]:
     """The (key, where its value begins) pairs of the object that begins at ``start``; [] for any other value."""
-    pos = _skip(text, start)
+    pos = skip(text, start)
     if text[pos : pos + 1] != "{":
         return []
     found: list[tuple[str, int]] = []
-    pos = _skip(text, pos + 1)
+    pos = skip(text, pos + 1)
     while text[pos : pos + 1] != "}":
         key, pos = scanstring(text, pos + 1, False)
-        pos = _skip(text, _skip(text, pos) + 1)
+        pos = skip(text, skip(text, pos) + 1)
         found.append((key, pos))
-        pos = _skip(text, _end(text, pos))
+        pos = skip(text, value_end(text, pos))
         if text[pos : pos + 1] == ",":
-            pos = _skip(text, pos + 1)
+            pos = skip(text, pos + 1)
         elif text[pos : pos + 1] != "}":
             raise ValueError(f"no comma or closing brace at character {pos}")
     return found
@@ -115,24 +116,24 @@ def get(text: str, *path: str) -> tuple[str | None, bool]:
 
 def without(text: str, key: str) -> str:
     """The object's text with every member ``key`` taken out and nothing else changed; other text as it is."""
-    pos = _skip(text, 0)
+    pos = skip(text, 0)
     if text[pos : pos + 1] != "{":
         return text
     kept: list[str] = []
     found = False
     start = pos + 1
-    pos = _skip(text, start)
+    pos = skip(text, start)
     while text[pos : pos + 1] != "}":
         name, pos = scanstring(text, pos + 1, False)
-        end = _end(text, _skip(text, _skip(text, pos) + 1))
+        end = value_end(text, skip(text, skip(text, pos) + 1))
         if name == key:
             found = True
         else:
             kept.append(text[start:end])
-        pos = _skip(text, end)
+        pos = skip(text, end)
         if text[pos : pos + 1] == ",":
             start = pos + 1
-            pos = _skip(text, start)
+            pos = skip(text, start)
         elif text[pos : pos + 1] != "}":
             raise ValueError(f"no comma or closing brace at character {pos}")
         else:
@@ -145,17 +146,17 @@ def without(text: str, key: str) -> str:
 
 def spans(text: str, start: int = 0) -> list[tuple[int, int]]:
     """Where each element of the array that begins at ``start`` begins and ends; [] for any other value."""
-    pos = _skip(text, start)
+    pos = skip(text, start)
     if text[pos : pos + 1] != "[":
         return []
     found: list[tuple[int, int]] = []
-    pos = _skip(text, pos + 1)
+    pos = skip(text, pos + 1)
     while text[pos : pos + 1] != "]":
-        end = _end(text, pos)
+        end = value_end(text, pos)
         found.append((pos, end))
-        pos = _skip(text, end)
+        pos = skip(text, end)
         if text[pos : pos + 1] == ",":
-            pos = _skip(text, pos + 1)
+            pos = skip(text, pos + 1)
         elif text[pos : pos + 1] != "]":
             raise ValueError(f"no comma or closing bracket at character {pos}")
     return found

@@ -15,9 +15,7 @@ keys = st.text(st.characters(exclude_categories=()), max_size=6) | st.sampled_fr
     ["$", "", "a.b", '"', "[", "listChanged"]
 )
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | keys
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4), max_leaves=12
-)
+values = st.deferred(lambda: scalars | st.lists(values, max_size=3) | st.dictionaries(keys, values, max_size=4))
 
 
 def leaves(text):

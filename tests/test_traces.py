@@ -27,11 +27,17 @@ def message(text, seq=0):
     return f'{{"kind":"message","seq":{seq},"ts":"2026-01-01T00:00:00.000000Z","conn":"c1","dir":"c2s","msg":{text}}}'
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**40), 10**40) | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=())),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=10,
-)  # fmt: skip
+json_values = st.deferred(
+    lambda: (
+        st.none()
+        | st.booleans()
+        | st.integers(-(10**40), 10**40)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(st.characters(exclude_categories=()))
+        | st.lists(json_values, max_size=3)
+        | st.dictionaries(st.text(max_size=5), json_values, max_size=3)
+    )
+)
 
 
 @settings(max_examples=200)
