@@ -20,7 +20,9 @@ SENDER = {"c2s": "client", "s2c": "server"}
 OTHER: dict[str | None, str] = {"client": "server", "server": "client"}
 
 TELLING_PARAMS = (b"_meta", b"requestId", b"inputResponses", b"requestState", b"\\u")
-TELLING_RESULTS = (b"resultType", b"serverInfo", b"\\u")
+TELLING_RESULTS = (b"input_required", b"\\u")
+
+TELLING_RESULTS_AT_FIRST = (*TELLING_RESULTS, b"serverInfo")
 
 BATCH_OR_SPACE = b"[ \t\r\n"
 
@@ -31,12 +33,13 @@ KEEPALIVES = ("ping", "keepalive", "keep-alive", "heartbeat")
 class State:
     """What a connection has said about its version so far."""
 
-    __slots__ = ("legacy", "modern", "selected")
+    __slots__ = ("legacy", "modern", "selected", "served")
 
     def __init__(self) -> None:
         self.legacy = False  # an initialize was sent
         self.modern = False  # a modern request was sent
         self.selected: str | None = None
+        self.served = False  # a result said who the server is
 
 
 class Row(Struct, gc=False):
@@ -81,6 +84,7 @@ class Wire:
         self.params: dict[int, Params] = {}  # of requests and notifications that were looked into
         self.meta: dict[int, Meta] = {}
         self.results: dict[int, Result] = {}
+        self._versions: dict[bytes, tuple[str, str | None]] = {}  # text of a protocolVersion in _meta -> era, version
         collecting = gc.isenabled()
         gc.disable()  # a walk makes many small objects and no garbage: looking for some would take half the time
         try:
@@ -148,6 +152,11 @@ class Wire:
         for exchange in self.exchanges:
             homes.setdefault(exchange.peer, []).append(exchange)
         stdio = self.transport == "stdio"
+        if stdio and not self.http:
+            self.conns = self.peers
+            self.channel_of = [channels.STDIO] * len(self.peers)
+            self.activity_of = ["error" if event.kind == "unparsed" else "none" for event in self.record.events]
+            return
         conns, channel_of, activity_of = self.conns, self.channel_of, self.activity_of
         for number, event in enumerate(self.record.events):
             exchange = self.exchange_of[number]
@@ -258,11 +267,15 @@ class Wire:
             return "legacy", offered
         if meta is not None and sender != "server":
             if meta.version is not UNSET:
-                version = envelope.word(meta.version)
-                era = spec.era(version) if version is not None else "modern"
-                era = "modern" if era == "unknown" else era
-                state.modern = state.modern or era == "modern"
-                return era, version
+                said = self._versions.get(key := bytes(meta.version))
+                if said is None:
+                    version = envelope.string(meta.version)
+                    era = spec.era(version) if version is not None else "modern"
+                    # an era nobody knows yet is no legacy one: those are all published
+                    said = self._versions[key] = ("modern" if era == "unknown" else era, version)
+                if said[0] == "modern":
+                    state.modern = True
+                return said
             if meta.capabilities is not UNSET:
                 state.modern = True
                 return "modern", _header(exchange)
@@ -292,9 +305,13 @@ class Wire:
         """Era and version of an answer: those of its request, else what its result and its stream say."""
         method = self.method[replies] if replies is not None else None
         if kind == "response" and (
-            method in ("initialize", "server/discover") or replies is None or _telling(body.result, TELLING_RESULTS)
+            replies is None
+            or method == "initialize"
+            or method == "server/discover"
+            or _telling(body.result, TELLING_RESULTS if state.served else TELLING_RESULTS_AT_FIRST)
         ):
             result = self.results[number] = envelope.decode(body.result, Result)
+            state.served = state.served or result.meta is not UNSET
             if method == "initialize":
                 state.selected = envelope.word(result.version)
                 return "legacy", state.selected
