@@ -92,11 +92,11 @@ def _mixed(params: Mapping[str, Any]) -> list[str] | None:
     """What is wrong with messages that hold tool results; None where none does."""
     wrong, seen = [], False
     for number, (role, blocks) in enumerate(_messages(params)):
-        kinds = {block.get("type") for block in blocks}
+        kinds = [block.get("type") for block in blocks]
         if "tool_result" not in kinds:
             continue
         seen = True
-        if kinds != {"tool_result"}:
+        if any(kind != "tool_result" for kind in kinds):
             wrong.append(f"message {number} has other content beside its tool results")
         elif role != "user":
             wrong.append(f"message {number} has tool results and the role {role!r}")
