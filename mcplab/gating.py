@@ -219,6 +219,8 @@ class Gate:
             if need.when is None or need.when.holds(message):
                 declared = self.client if need.party == "client" else self.server
                 rule = rule_of(need.path, kind if kind in ("result", "error") else name)
+                if kind == "input-request" and "." not in need.path:
+                    rule = "mrtr.input-request-declared"
                 yield need, standing(self.revision, need.party, need.path, declared), rule
 
     def _judge(self, found: list[tuple[Need, Standing, str | None]], free: str) -> Verdict:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from mcplab.rulebook.tables import findings, many, rules
+from mcplab.rulebook import explained, used
+from mcplab.rulebook.explained import Explanation
+from mcplab.rulebook.tables import findings, many, plan_of, rules
 
-__all__ = ["check", "findings", "rules"]
+__all__ = ["Explanation", "check", "exercised", "explain", "findings", "rules", "what_if"]
 
 
 def check(
@@ -32,4 +34,43 @@ def check(
         SpecError: no such rule, or no such revision.
     """
     options = {"rules": rules, "revision": revision, "hints": hints}
-    return many([trace] if hasattr(trace, "record") else trace, **options)
+    return many(_each(trace), **options)
+
+
+def _each(trace: Any) -> Iterable[Any]:
+    return [trace] if hasattr(trace, "record") else trace
+
+
+def explain(trace: Any, seq: int) -> Explanation:
+    """One message in five lines: what it is, the declaration in force, its gate, its answer, and its rules.
+
+    Raises:
+        TraceError: no message of the trace has this seq.
+    """
+    tables = trace.tables
+    return explained.explain(tables.wire, tables.links, trace.name, int(seq), plan_of(None))
+
+
+def exercised(trace: Any) -> pd.DataFrame:
+    """What traffic did with what was declared: a row a capability path of each party and instance.
+
+    Columns: trace, instance, party (who declares it), path, status (``declared and used``, ``declared and unused``,
+    ``used undeclared``, ``refused``: every use was answered with an error, ``used, declaration not seen``), declared
+    (missing where nobody saw the declaration), n (messages that needed it), refused, why (codes and messages of the
+    errors), seqs (the first twenty). Paths that gate no traffic have no row.
+    """
+    parts = [used.exercised(one.tables.wire, one.tables.links, one.name) for one in _each(trace)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(used.EXERCISED))
+
+
+def what_if(trace: Any, drop: Iterable[str] | str) -> pd.DataFrame:
+    """Messages that would have been out of contract, had neither party declared the paths in ``drop``.
+
+    Columns: trace, instance, conn, seq, part, sender, kind, method, path (what would have been missing), rule, level,
+    reason. Messages that broke the contract anyway, or whose declaration nobody saw, are not listed.
+
+    Raises:
+        SpecError: ``drop`` names what is no path.
+    """
+    parts = [used.what_if(one.tables.wire, one.tables.links, one.name, drop) for one in _each(trace)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(used.WHAT_IF))

@@ -32,7 +32,7 @@ class Rule:
         also: by revision, other rules that the broken example breaks by the same act.
         kept_also: the same for the kept example: the rule's own cause, where only another rule's breach calls on it.
         given: its broken example hides the revision, so it is judged with the revision given.
-        reads: ``envelope``, ``session``, ``meta`` or ``headers``, where the outcome follows from those facts alone (plan.py).
+        reads: ``envelope``, ``session``, ``meta`` or ``headers``, where the outcome follows from that alone (keys.py).
         contains: kind of message (``""``: any) -> texts, one of which it must hold for the rule to apply to it at all.
     """
 

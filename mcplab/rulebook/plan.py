@@ -105,6 +105,11 @@ class Entries:
         )
         self.rest = tuple(rest)
 
+    def with_rest(self, rest: tuple[Entry, ...]) -> Entries:
+        """The same with other checks that are called each time."""
+        self.rest = rest
+        return self
+
 
 class Plan:
     """The checks of some rules, found by (sender, kind) and method, for each revision."""

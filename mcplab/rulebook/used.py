@@ -1,0 +1,179 @@
+"""What traffic did with what was declared, and what it would have been without: ``exercised`` and ``what_if``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import pandas as pd
+
+from mcplab import gating, spec
+from mcplab.frames.links import Link
+from mcplab.frames.wire import Wire
+from mcplab.gating import DIRECTION, Gate, Need
+from mcplab.model import Sentinel
+from mcplab.rulebook.facts import Fact
+from mcplab.rulebook.visit import visit
+
+EXERCISED: Final = {
+    "trace": "str", "instance": "str", "party": "str", "path": "str", "status": "str", "declared": "boolean",
+    "n": "int64", "refused": "int64", "why": "str", "seqs": "str",
+}  # fmt: skip
+WHAT_IF: Final = {
+    "trace": "str", "instance": "str", "conn": "str", "seq": "int64", "part": "Int64", "sender": "str", "kind": "str",
+    "method": "str", "path": "str", "rule": "str", "level": "str", "reason": "str",
+}  # fmt: skip
+_SHOWN: Final = 20
+
+
+class _Use:
+    """One path of one party, as an instance used it."""
+
+    def __init__(self) -> None:
+        self.declared: bool | None = None
+        self.stated = False
+        self.undeclared = 0
+        self.unknown = 0
+        self.seqs: list[int] = []
+        self.n = 0
+        self.refused = 0
+        self.why: dict[str, None] = {}
+
+
+def _applying(m: Fact) -> list[Need]:
+    """What a message needs, entries of ``inputRequests`` too."""
+    direction = DIRECTION.get(m.sender or "", "")
+    revision = m.revision or ""
+    found = [
+        need
+        for need in gating.needs(revision, direction, m.kind, m.method or "")
+        if need.when is None or need.when.holds(m.body)
+    ]
+    asked = m.result.get("inputRequests") if m.era == "modern" else None
+    for entry in asked.values() if isinstance(asked, Mapping) else ():
+        name = entry.get("method") if isinstance(entry, Mapping) else None
+        if isinstance(name, str):
+            found += [
+                need
+                for need in gating.needs(revision, "s2c", "input-request", name)
+                if need.when is None or need.when.holds(entry)
+            ]
+    return found
+
+
+def _declared(m: Fact, party: str) -> Any:
+    return m.client_capabilities if party == "client" else m.server_capabilities
+
+
+def _states(m: Fact) -> tuple[str, Any] | None:
+    """(party, capabilities) where this message declares them."""
+    if m.kind == "request" and m.sender != "server" and (m.method == "initialize" or m.era == "modern"):
+        if m.method == "initialize":
+            return "client", m.params.get("capabilities")
+        return "client", m.meta.get(spec.META_CAPABILITIES)
+    if m.kind == "result" and m.method in ("initialize", "server/discover"):
+        return "server", m.result.get("capabilities")
+    return None
+
+
+def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
+    """One row a path that gates traffic and was declared, or that traffic needed."""
+    uses: dict[tuple[str, str, str], _Use] = {}
+
+    def use(m: Fact, party: str, path: str) -> _Use:
+        return uses.setdefault((m.session.instance.name, party, path), _Use())
+
+    def look(m: Fact) -> None:
+        stated = _states(m)
+        if stated is not None:
+            party, declared = stated
+            for path in spec.gates(m.revision or "", party):  # type: ignore[arg-type]
+                if gating.standing(m.revision or "", party, path, declared).declared:
+                    use(m, party, path).stated = True
+        for need in _applying(m):
+            one = use(m, need.party, need.path)
+            stands = gating.standing(m.revision or "", need.party, need.path, _declared(m, need.party)).declared
+            one.n += 1
+            one.undeclared += stands is False
+            one.unknown += stands is None
+            if len(one.seqs) < _SHOWN:
+                one.seqs.append(m.seq)
+        if m.kind == "error" and m.request is not None and not m.again:
+            for need in _applying(m.request):
+                one = use(m, need.party, need.path)
+                one.refused += 1
+                one.why[f"{m.code}: {m.error.get('message', '')}"] = None
+
+    visit(wire, links, look)
+    rows = []
+    for (instance, party, path), one in uses.items():
+        if one.n == 0:
+            status: str = "declared and unused"
+        elif one.refused and one.refused >= one.n:
+            status = "refused"
+        elif one.undeclared:
+            status = "used undeclared"
+        else:
+            status = "declared and used" if one.stated or not one.unknown else "used, declaration not seen"
+        known = True if one.stated else None if one.unknown and not one.undeclared else False
+        rows.append(
+            (name, instance, party, path, status, known, one.n, one.refused, "; ".join(one.why) or None,
+             ", ".join(map(str, one.seqs)) or None)
+        )  # fmt: skip
+    frame = pd.DataFrame(rows, columns=list(EXERCISED)).astype(EXERCISED)
+    order = frame["path"].map(lambda path: spec.path_key(path))
+    return (
+        frame.assign(_order=order)
+        .sort_values(["instance", "party", "_order"])
+        .drop(columns="_order")
+        .reset_index(drop=True)
+    )
+
+
+def without(declared: Any, paths: Iterable[str]) -> Any:
+    """A declaration with some paths taken out; what is no object stays as it is."""
+    for path in paths:
+        declared = _without(declared, spec.split(path))
+    return declared
+
+
+def _without(value: Any, keys: list[str]) -> Any:
+    if isinstance(value, Sentinel) or not isinstance(value, Mapping) or not keys or keys[0] not in value:
+        return value
+    if len(keys) == 1:
+        return {key: inner for key, inner in value.items() if key != keys[0]}
+    return {key: _without(inner, keys[1:]) if key == keys[0] else inner for key, inner in value.items()}
+
+
+def what_if(wire: Wire, links: dict[str, Link], name: str, drop: Iterable[str]) -> pd.DataFrame:
+    """Messages that kept to the contract and would not have, had nobody declared the paths in ``drop``."""
+    paths = [drop] if isinstance(drop, str) else list(drop)
+    for path in paths:
+        spec.split(path)  # a SpecError for what is no path
+    rows: list[tuple[Any, ...]] = []
+
+    def look(m: Fact) -> None:
+        if m.sender is None or m.kind == "invalid" or not isinstance(m.body, dict):
+            return
+        client, server = m.client_capabilities, m.server_capabilities
+        real = Gate(m.revision or "", client, server).allows(m.body, m.sender, answers=m.method)
+        if real.allowed is not True:
+            return
+        gate = Gate(m.revision or "", _dropped(m, "client", client), _dropped(m, "server", server))
+        said = gate.allows(m.body, m.sender, answers=m.method)
+        if said.allowed is False:
+            where = (name, m.session.instance.name, m.session.name, m.seq, m.part, m.sender, m.kind, m.method)
+            rows.append((*where, said.path, said.rule, said.level or None, said.reason))
+
+    def _dropped(m: Fact, party: str, declared: Any) -> Any:
+        left = without(declared, paths)
+        for path in paths:
+            known = spec.capability(m.revision or "", party, path)
+            if known is None or known.implied_by is None:
+                continue
+            if gating.standing(m.revision or "", party, path, left).declared:
+                left = without(left, [known.implied_by[0]])  # what is left is empty, which would still mean the path
+        return left
+
+    visit(wire, links, look)
+    return pd.DataFrame(rows, columns=list(WHAT_IF)).astype(WHAT_IF)

@@ -1,0 +1,149 @@
+"""``mcplab check``, ``rules`` and ``explain``: plain functions that a command line registers."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any, Final
+from xml.sax.saxutils import escape, quoteattr
+
+import pandas as pd
+
+from mcplab import rulebook
+from mcplab.model import MCPLabError, SpecError
+from mcplab.rulebook.catalogue import find
+from mcplab.traces import Traces, read_trace, read_traces
+
+FORMATS: Final = ("text", "json", "csv", "md", "junit")
+LEVELS: Final = ("MUST", "SHOULD")
+_KEY: Final = ("trace", "rule", "seq", "part", "revision")
+
+
+def check_text(
+    traces: list[str], *, format: str = "text", rule: list[str] | None = None, level: str = "MUST",
+    revision: str | None = None, baseline: Path | None = None, hints: bool = False,
+) -> tuple[str, int]:  # fmt: skip
+    """The findings of some files as text, and the exit status: 0 nothing broken, 1 a rule of that level is, 3 unread.
+
+    Args:
+        traces: paths, globs or folders.
+        format: text, json, csv, md or junit.
+        rule: ids or topics; default: all.
+        level: MUST, or SHOULD for both.
+        revision: judge by this revision.
+        baseline: a JSON file of findings that are known (as written with format json): they do not fail.
+        hints: findings of low confidence too; they never fail.
+
+    Raises:
+        SpecError: no such format, level, rule or revision.
+    """
+    for name, value, known in (("format", format, FORMATS), ("level", level, LEVELS)):
+        if value not in known:
+            raise SpecError(f"{name} {value!r}: it is one of {', '.join(known)}")
+    read = read_traces(*traces, progress=False)
+    found = rulebook.check(read, rules=rule, revision=revision, hints=hints)
+    shown = found[found["verdict"].isin(["broken", "hint"])]
+    if level == "MUST":
+        shown = shown[shown["level"].str.startswith("MUST")]
+    shown = shown.sort_values(["trace", "seq", "rule"], kind="stable")
+    known = _known(baseline)
+    fresh = shown[[key not in known for key in _keys(shown)]]
+    status = 3 if len(read.failed) else int((fresh["verdict"] == "broken").any())
+    return _FORMATTED[format](found, shown, fresh, read), status
+
+
+def rules_text(name: str | None = None) -> str:
+    """The catalogue as lines, or one rule with its example.
+
+    Raises:
+        SpecError: no such rule.
+    """
+    if name is None:
+        table = rulebook.rules()
+        checked = table[table["checked"]]
+        lines = [f"{row.id}  {row.level}  {row.party}: {row.title}" for row in checked.itertuples()]
+        return "\n".join([*lines, f"{len(checked)} rules"])
+    found = find(name)
+    table = rulebook.rules().set_index("id").loc[found.id]
+    lines = [f"{found.id}: {found.title}"]
+    lines += [f"{key}: {table[key]}" for key in ("level", "confidence", "party", "revisions", "section", "needs")]
+    for which in ("kept", "broken"):
+        script = found.example(which, found.revisions[-1])
+        if script is not None:
+            lines += [f"{which} ({found.revisions[-1]}):", *(f"  {line}" for line in script.strip().splitlines())]
+    return "\n".join(lines)
+
+
+def explain_text(trace: str, seq: int) -> str:
+    """Five lines about one message of a file.
+
+    Raises:
+        TraceError: the file cannot be read, or has no such message.
+    """
+    return str(rulebook.explain(read_trace(trace), seq))
+
+
+def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    clean = frame[list(_KEY)].astype(object)
+    clean = clean.where(clean.notna(), None)
+    return [tuple(row) for row in clean.itertuples(index=False)]
+
+
+def _known(baseline: Path | None) -> set[tuple[Any, ...]]:
+    if baseline is None:
+        return set()
+    try:
+        rows = json.loads(baseline.read_text(encoding="utf-8"))
+        return {tuple(row.get(key) for key in _KEY) for row in rows}
+    except (OSError, ValueError, AttributeError) as error:
+        raise MCPLabError(f"{baseline}: no baseline ({error}); write one with mcplab check --format json") from None
+
+
+def _text(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
+    lines = []
+    new = set(fresh.index)
+    for row in shown.itertuples():
+        mark = "" if row.Index in new else " (known)"
+        lines.append(f"{row.trace}#{row.seq} {row.level} {row.rule} [{row.party}] {row.detail}{mark}")
+    lines += [f"{file}: {error}" for file, error in read.failed.itertuples(index=False)]
+    counts = found["verdict"].value_counts()
+    told = ", ".join(f"{counts.get(word, 0)} {word}" for word in ("broken", "kept", "unknown", "unexercised"))
+    return "\n".join([*lines, f"{len(read)} traces: {told}"])
+
+
+def _json(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
+    clean = shown.astype(object).where(shown.notna(), None)
+    return json.dumps(clean.to_dict("records"), indent=1, default=int)
+
+
+def _csv(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
+    out = io.StringIO()
+    shown.to_csv(out, index=False)
+    return out.getvalue().rstrip("\n")
+
+
+def _md(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
+    head = ["trace", "seq", "level", "rule", "party", "revision", "detail"]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    for row in shown[head].astype(str).itertuples(index=False):
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
+    return "\n".join(lines)
+
+
+def _junit(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
+    """One test case for each trace and rule that applied; a breach that is not known fails it."""
+    new = set(fresh.index[fresh["verdict"] == "broken"])
+    applied = found[found["verdict"].isin(["kept", "broken"])]
+    cases = []
+    failures = 0
+    for (trace, rule), group in applied.groupby(["trace", "rule"], sort=True):
+        wrong = [row for row in group.itertuples() if row.Index in new]
+        failures += bool(wrong)
+        inside = "".join(f"<failure message={quoteattr(f'seq {r.seq}')}>{escape(r.detail)}</failure>" for r in wrong)
+        cases.append(f"<testcase classname={quoteattr(str(trace))} name={quoteattr(str(rule))}>{inside}</testcase>")
+    head = f'<testsuite name="mcplab check" tests="{len(cases)}" failures="{failures}">'
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"])
+
+
+_FORMATTED: Final = {"text": _text, "json": _json, "csv": _csv, "md": _md, "junit": _junit}

@@ -1,0 +1,74 @@
+"""A capture that starts late or ends early never accuses: for every k, over cases, captures and all examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcplab.formats import read
+from mcplab.formats.source import load
+from mcplab.frames.links import links
+from mcplab.frames.wire import Wire
+from mcplab.model import Record
+from mcplab.rulebook import examples
+from mcplab.rulebook.catalogue import catalogue
+from mcplab.rulebook.engine import Run
+from mcplab.rulebook.tables import plan_of
+
+CASES = sorted((Path(__file__).parents[2] / "shared" / "cases").glob("*/trace.jsonl"))
+RULES = [rule for rule in catalogue().values() if rule.check and rule.kept]
+
+
+def judged(record: Record, events) -> tuple[set, set]:
+    """(broken, kept) as (rule, revision, seq, part) and (rule, revision)."""
+    wire = Wire(Record(record.header, events, name="x"))
+    run = Run(wire, links(wire, "x"), plan_of(None))
+    broken, kept = set(), set()
+    for (_, revision), board in run.boards.items():
+        broken |= {(run.plan.rules[one.rule].id, revision, one.seq, one.part) for one in board.broken}
+        for number, rule in enumerate(run.plan.rules):
+            if board.kept[number] and not board.unknown[number]:
+                kept.add((rule.id, revision))
+    return broken, kept
+
+
+def no_new_accusation(record: Record) -> None:
+    events = list(record.events)
+    whole, _ = judged(record, events)
+    for k in range(1, len(events)):
+        assert judged(record, events[k:])[0] <= whole, f"first {k} cut"
+        assert judged(record, events[:-k])[0] <= whole, f"last {k} cut"
+
+
+@pytest.mark.parametrize("path", CASES, ids=[path.parent.name for path in CASES])
+def test_cases(path: Path) -> None:
+    no_new_accusation(read(load(path), format=None, tz=None))
+
+
+def test_captures(captures: list[Path]) -> None:
+    for path in captures[::5][:57]:
+        no_new_accusation(read(load(path), format=None, tz=None))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_examples(rule) -> None:
+    for revision in {rule.revisions[0], rule.revisions[-1]}:
+        for which in ("kept", "broken"):
+            record = examples.of(rule, which, revision)
+            if record is not None:
+                no_new_accusation(record)
+
+
+LEGACY_GROUND = [rule for rule in RULES if "negotiation" in rule.needs and rule.revisions[0] < "2026"]
+
+
+@pytest.mark.parametrize("rule", LEGACY_GROUND, ids=[rule.id for rule in LEGACY_GROUND])
+def test_kept_loses_its_ground_with_the_handshake(rule) -> None:
+    for revision in (name for name in rule.revisions if name < "2026"):
+        record = examples.of(rule, "kept", revision)
+        assert record is not None
+        events = list(record.events)
+        answered = max(n for n, event in enumerate(events) if '"serverInfo"' in event.text)
+        for k in range(answered + 1, len(events)):
+            assert (rule.id, revision) not in judged(record, events[k:])[1], k
