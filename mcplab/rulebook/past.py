@@ -31,10 +31,10 @@ class Past:
         self.post = m.post
         stamp = m.event.ts if m.event is not None else UNSET
         self.ts = stamp if isinstance(stamp, str) else None
-        result = m.result
-        self.made_task = bool(result) and (
-            result.get("resultType") == "task" if m.era == "modern" else isinstance(result.get("task"), dict)
-        )
+        if m.era == "modern":
+            self.made_task = m.result.get("resultType") == "task"
+        else:
+            self.made_task = "task" in asked.params and isinstance(m.result.get("task"), dict)
 
 
 class Memory:

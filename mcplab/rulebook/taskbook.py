@@ -117,7 +117,7 @@ def creates(m: Fact) -> Mapping[str, Any] | None:
     if m.era == "modern":
         return result if result.get("resultType") == "task" else None
     made = result.get("task")
-    return made if isinstance(made, Mapping) and isinstance(m.request.params.get("task"), Mapping) else None
+    return made if isinstance(made, dict) and isinstance(m.request.params.get("task"), dict) else None
 
 
 def stated(m: Fact) -> Iterator[Mapping[str, Any]]:
@@ -133,7 +133,7 @@ def stated(m: Fact) -> Iterator[Mapping[str, Any]]:
         yield m.result
     elif method == "tasks/list":
         listed = m.result.get("tasks")
-        yield from (one for one in (listed if isinstance(listed, list) else []) if isinstance(one, Mapping))
+        yield from (one for one in (listed if isinstance(listed, list) else []) if isinstance(one, dict))
     else:
         made = creates(m)
         if made is not None:
@@ -180,7 +180,7 @@ def _asked(m: Fact, method: str) -> None:
     elif method == "tasks/update":
         task.updated = m.seq
         given = m.params.get("inputResponses")
-        if isinstance(given, Mapping) and len(task.answered) < _LIMIT:
+        if isinstance(given, dict) and len(task.answered) < _LIMIT:
             task.answered.update(given)
 
 
@@ -203,7 +203,7 @@ def _tell(task: Task, one: Mapping[str, Any], m: Fact, method: str) -> None:
         task.waits = m.seq
     if m.era == "modern" and (method == "tasks/get" or m.kind == "notification"):
         asked = one.get("inputRequests")
-        shown = asked if isinstance(asked, Mapping) else {}
+        shown = asked if isinstance(asked, dict) else {}
         task.gone.update(key for key in task.answered if key in task.asked and key not in shown)
         if len(task.asked) < _LIMIT:
             for key, entry in shown.items():

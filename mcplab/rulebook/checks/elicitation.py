@@ -49,12 +49,12 @@ def mode_value(m: Fact, one: Asked) -> Outcome:
 def _choices(value: Any, key: str) -> bool:
     """Is it an array of ``{"const": ...}``, the titled choices of 2025-11-25?"""
     options = value.get(key)
-    return isinstance(options, list) and all(isinstance(one, Mapping) and "const" in one for one in options)
+    return isinstance(options, list) and all(isinstance(one, dict) and "const" in one for one in options)
 
 
 def _property_fault(schema: Any, lists: bool) -> str | None:
     """Why a property is none of the primitive schemas; ``lists``: may it be an array of choices?"""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return "is no object"
     kind = schema.get("type")
     nested = [name for name in _NESTED if name in schema]
@@ -64,7 +64,7 @@ def _property_fault(schema: Any, lists: bool) -> str | None:
         items = schema.get("items")
         if not lists:
             return "is an array"
-        fits = isinstance(items, Mapping) and (isinstance(items.get("enum"), list) or _choices(items, "anyOf"))
+        fits = isinstance(items, dict) and (isinstance(items.get("enum"), list) or _choices(items, "anyOf"))
         return None if fits else "is an array of something else than choices"
     if kind not in _PRIMITIVE:
         return f"has the type {kind!r}" if kind is not None else "has no type"
@@ -77,11 +77,11 @@ def _property_fault(schema: Any, lists: bool) -> str | None:
 
 def _form_faults(m: Fact, params: Mapping[str, Any]) -> list[str]:
     schema = params.get("requestedSchema", ABSENT)
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return ["requestedSchema is absent" if schema is ABSENT else "requestedSchema is no object"]
     wrong = [] if schema.get("type") == "object" else ['requestedSchema is not of type "object"']
     properties = schema.get("properties", ABSENT)
-    if not isinstance(properties, Mapping):
+    if not isinstance(properties, dict):
         return [*wrong, "requestedSchema has no properties"]
     lists = (m.revision or "") >= "2025-11-25"
     for name, inner in properties.items():
@@ -102,9 +102,9 @@ def _texts(params: Mapping[str, Any]) -> list[str]:
     """What a user reads in a form."""
     found = [params.get("message")]
     schema = params.get("requestedSchema")
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    for inner in properties.values() if isinstance(properties, Mapping) else ():
-        if isinstance(inner, Mapping):
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    for inner in properties.values() if isinstance(properties, dict) else ():
+        if isinstance(inner, dict):
             found += [inner.get("title"), inner.get("description"), inner.get("default")]
     return [text for text in found if isinstance(text, str)]
 
@@ -121,13 +121,13 @@ def form_no_links(m: Fact, one: Asked) -> Outcome:
 def form_no_secrets(m: Fact, one: Asked) -> Outcome:
     """Names only: what a server means by them nobody can see."""
     schema = one.params.get("requestedSchema")
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    if _mode(one.params, m) != "form" or not isinstance(properties, Mapping):
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if _mode(one.params, m) != "form" or not isinstance(properties, dict):
         return None
     names = [
         name
         for name, inner in properties.items()
-        if _SECRET.search(name) or (isinstance(inner, Mapping) and _SECRET.search(str(inner.get("title", ""))))
+        if _SECRET.search(name) or (isinstance(inner, dict) and _SECRET.search(str(inner.get("title", ""))))
     ]
     return verdict([f"{name!r} looks like a secret" for name in names], one.where)
 
@@ -183,7 +183,7 @@ def url_https(m: Fact, one: Asked) -> Outcome:
 @giving(METHOD)
 def result_shape(m: Fact, one: Given) -> Outcome:
     value = one.value
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None  # jsonrpc.result-object, mrtr.response-shape
     action = value.get("action", ABSENT)
     if action not in ("accept", "decline", "cancel"):
@@ -193,7 +193,7 @@ def result_shape(m: Fact, one: Given) -> Outcome:
     content = value.get("content", ABSENT)
     if content is ABSENT:
         return KEPT
-    if not isinstance(content, Mapping):
+    if not isinstance(content, dict):
         if content is None:
             return broken(f"content is null{one.where}", confidence="low")
         return broken(f"content is no object{one.where}")
@@ -209,15 +209,15 @@ def result_shape(m: Fact, one: Given) -> Outcome:
 
 @giving(METHOD)
 def content_matches(m: Fact, one: Given) -> Outcome:
-    if not isinstance(one.value, Mapping) or one.value.get("action") != "accept":
+    if not isinstance(one.value, dict) or one.value.get("action") != "accept":
         return None
     if one.params is None:
         return UNKNOWN
     schema = one.params.get("requestedSchema")
-    if _mode(one.params, m) != "form" or not isinstance(schema, Mapping):
+    if _mode(one.params, m) != "form" or not isinstance(schema, dict):
         return None
     content = one.value.get("content", ABSENT)
-    if not isinstance(content, Mapping):
+    if not isinstance(content, dict):
         return broken(f"the form was accepted without content{one.where}", related=(one.at,))
     said = conforms(schema, content)
     if said is CANNOT_TELL:
@@ -229,7 +229,7 @@ def content_matches(m: Fact, one: Given) -> Outcome:
 def url_no_content(m: Fact, one: Given) -> Outcome:
     if one.params is None:
         return UNKNOWN
-    if one.params.get("mode") != "url" or not isinstance(one.value, Mapping):
+    if one.params.get("mode") != "url" or not isinstance(one.value, dict):
         return None
     return verdict(["content for an address that was opened"] if "content" in one.value else [], one.where)
 
@@ -243,7 +243,7 @@ def _announced(m: Fact) -> Recent[int]:
 
 def _elicitations(m: Fact) -> Any:
     data = m.error.get("data")
-    return data.get("elicitations", ABSENT) if isinstance(data, Mapping) else ABSENT
+    return data.get("elicitations", ABSENT) if isinstance(data, dict) else ABSENT
 
 
 def complete_known(m: Fact) -> Outcome:
@@ -263,7 +263,7 @@ def complete_known(m: Fact) -> Outcome:
         listed = _elicitations(m) if m.code == REQUIRED else None
         entries = listed if isinstance(listed, list) else []
     for entry in entries:
-        ident = entry.get("elicitationId") if isinstance(entry, Mapping) else None
+        ident = entry.get("elicitationId") if isinstance(entry, dict) else None
         if isinstance(ident, str):
             known.put(ident, m.seq)
     return None
@@ -276,7 +276,7 @@ def required_error_shape(m: Fact) -> Outcome:
     if not isinstance(entries, list) or not entries:
         return broken("data.elicitations is no list of elicitations")
     for entry in entries:
-        if not isinstance(entry, Mapping) or entry.get("mode") != "url":
+        if not isinstance(entry, dict) or entry.get("mode") != "url":
             return broken("an elicitation that is not of mode url")
         missing = [name for name in ("elicitationId", "url", "message") if not isinstance(entry.get(name), str)]
         if missing:

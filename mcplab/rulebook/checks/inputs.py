@@ -36,8 +36,8 @@ class Given(NamedTuple):
 
 
 def _params(entry: Any) -> Mapping[str, Any]:
-    params = entry.get("params") if isinstance(entry, Mapping) else None
-    return params if isinstance(params, Mapping) else NOTHING
+    params = entry.get("params") if isinstance(entry, dict) else None
+    return params if isinstance(params, dict) else NOTHING
 
 
 def asked_in(m: Fact, method: str) -> Iterator[Asked]:
@@ -47,8 +47,8 @@ def asked_in(m: Fact, method: str) -> Iterator[Asked]:
             yield Asked(method, m.params, "")
         return
     entries = m.result.get("inputRequests")
-    for key, entry in entries.items() if isinstance(entries, Mapping) else ():
-        if isinstance(entry, Mapping) and entry.get("method") == method:
+    for key, entry in entries.items() if isinstance(entries, dict) else ():
+        if isinstance(entry, dict) and entry.get("method") == method:
             yield Asked(method, _params(entry), f" in {key!r}")
 
 
@@ -58,12 +58,12 @@ def given_in(m: Fact, method: str) -> Iterator[Given]:
         asked = m.request
         if asked is None or m.again or m.era == "modern" or asked.method != method:
             return
-        if isinstance(asked.params.get("task"), Mapping) and isinstance(m.result.get("task"), Mapping):
+        if isinstance(asked.params.get("task"), dict) and isinstance(m.result.get("task"), dict):
             return  # a task was made of it
         yield Given(asked.params, m.result, "", asked.seq)
         return
     given = m.params.get("inputResponses")
-    if not isinstance(given, Mapping) or not retries(m):
+    if not isinstance(given, dict) or not retries(m):
         return
     before = origin(m)
     if before is None:
@@ -75,7 +75,7 @@ def given_in(m: Fact, method: str) -> Iterator[Given]:
         certain = sum(one.target == target(m) for one in waiting(m)) == 1
     for key, value in given.items():
         entry = before.asked.get(key)
-        if isinstance(entry, Mapping) and entry.get("method") == method:
+        if isinstance(entry, dict) and entry.get("method") == method:
             yield Given(_params(entry) if certain else None, value, f" in {key!r}", before.seq)
 
 

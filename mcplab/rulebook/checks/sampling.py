@@ -23,7 +23,7 @@ def _content_fits(m: Fact, message: Mapping[str, Any]) -> str | None:
     content = message.get("content", ABSENT)
     if content is ABSENT:
         return "content is absent"
-    if isinstance(content, Mapping):
+    if isinstance(content, dict):
         return None
     if isinstance(content, list):
         return None if (m.revision or "") >= "2025-11-25" else "content is an array"
@@ -36,7 +36,7 @@ def message_shape(m: Fact, one: Asked) -> Outcome:
     if not isinstance(messages, list):
         wrong.append("messages is absent" if messages is ABSENT else "messages is no array")
     for number, message in enumerate(messages if isinstance(messages, list) else []):
-        if not isinstance(message, Mapping):
+        if not isinstance(message, dict):
             wrong.append(f"message {number} is no object")
             continue
         if message.get("role") not in _ROLES:
@@ -53,7 +53,7 @@ def message_shape(m: Fact, one: Asked) -> Outcome:
 @giving(METHOD)
 def result_shape(m: Fact, one: Given) -> Outcome:
     value, wrong = one.value, []
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None  # jsonrpc.result-object, mrtr.response-shape
     role_and_model = value.get("role") in _ROLES and isinstance(value.get("model"), str)
     if m.era == "modern" and not (role_and_model and "content" in value):
@@ -72,14 +72,14 @@ def result_shape(m: Fact, one: Given) -> Outcome:
 
 
 def _blocks(message: Any) -> list[Mapping[str, Any]]:
-    content = message.get("content") if isinstance(message, Mapping) else None
-    return [block for block in (content if isinstance(content, list) else [content]) if isinstance(block, Mapping)]
+    content = message.get("content") if isinstance(message, dict) else None
+    return [block for block in (content if isinstance(content, list) else [content]) if isinstance(block, dict)]
 
 
 def _messages(params: Mapping[str, Any]) -> list[tuple[Any, list[Mapping[str, Any]]]]:
     messages = params.get("messages")
     return [
-        (message.get("role") if isinstance(message, Mapping) else None, _blocks(message))
+        (message.get("role") if isinstance(message, dict) else None, _blocks(message))
         for message in (messages if isinstance(messages, list) else [])
     ]
 
@@ -150,12 +150,12 @@ def tool_result_known(m: Fact, one: Asked) -> Outcome:
 @giving(METHOD)
 def tool_choice_honoured(m: Fact, one: Given) -> Outcome:
     choice = one.params.get("toolChoice") if one.params is not None else None
-    mode = choice.get("mode") if isinstance(choice, Mapping) else None
+    mode = choice.get("mode") if isinstance(choice, dict) else None
     uses = [block for block in _blocks(one.value) if block.get("type") == "tool_use"]
     if mode == "none":
         return broken(f"a tool use although toolChoice is none{one.where}") if uses else KEPT
     if mode == "required":
-        stopped = one.value.get("stopReason") if isinstance(one.value, Mapping) else None
+        stopped = one.value.get("stopReason") if isinstance(one.value, dict) else None
         return broken(f"no tool use although one is required{one.where}") if not uses and stopped == "endTurn" else KEPT
     return None
 
@@ -174,11 +174,11 @@ def undeclared_tools_refused(m: Fact) -> Outcome:
 def _left_out(m: Fact) -> Outcome:
     """A retry that leaves out what asked for tools, although it gives other inputs."""
     before, given = origin(m), m.params.get("inputResponses")
-    if before is None or not isinstance(given, Mapping) or _tools_declared(m) is not False:
+    if before is None or not isinstance(given, dict) or _tools_declared(m) is not False:
         return None
     for key, entry in before.asked.items():
-        params = entry.get("params") if isinstance(entry, Mapping) and entry.get("method") == METHOD else None
-        if key not in given and isinstance(params, Mapping) and _with_tools(params):
+        params = entry.get("params") if isinstance(entry, dict) and entry.get("method") == METHOD else None
+        if key not in given and isinstance(params, dict) and _with_tools(params):
             return KEPT
     return None
 

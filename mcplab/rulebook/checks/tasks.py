@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from mcplab.model import ABSENT
@@ -25,12 +24,12 @@ _PATH: Final = {
 
 def related(meta: Any) -> Any:
     """The task id of the related-task metadata; ABSENT where there is none."""
-    value = meta.get(RELATED) if isinstance(meta, Mapping) else None
-    return value.get("taskId", ABSENT) if isinstance(value, Mapping) else ABSENT
+    value = meta.get(RELATED) if isinstance(meta, dict) else None
+    return value.get("taskId", ABSENT) if isinstance(value, dict) else ABSENT
 
 
 def _augmented(m: Fact | None) -> bool:
-    return m is not None and isinstance(m.params.get("task"), Mapping)
+    return m is not None and isinstance(m.params.get("task"), dict)
 
 
 def _declared(m: Fact, party: str, path: str) -> bool | None:
@@ -46,7 +45,7 @@ def support(m: Fact, asked: Fact) -> str | None:
     if tool is None:
         return None
     execution = tool.get("execution")
-    value = execution.get("taskSupport", "forbidden") if isinstance(execution, Mapping) else "forbidden"
+    value = execution.get("taskSupport", "forbidden") if isinstance(execution, dict) else "forbidden"
     return value if isinstance(value, str) else None
 
 
@@ -73,7 +72,7 @@ def create_result(m: Fact) -> Outcome:
             return None  # tasks.forbidden-refused
         if supported is None:
             return UNKNOWN
-    if isinstance(m.result.get("task"), Mapping):
+    if isinstance(m.result.get("task"), dict):
         return KEPT
     if declared is None:
         return UNKNOWN
@@ -89,7 +88,7 @@ def undeclared_ignored(m: Fact) -> Outcome:
     declared = _declared(m, m.sender or "", path)
     if declared is not False:
         return UNKNOWN if declared is None else None
-    if isinstance(m.result.get("task"), Mapping):
+    if isinstance(m.result.get("task"), dict):
         return broken(f"a task was made although {path} is not declared", related=(asked.seq,))
     return KEPT
 
@@ -99,7 +98,7 @@ def not_unsolicited(m: Fact) -> Outcome:
     if asked is None or m.again or _augmented(asked):
         return None
     made = m.result.get("task")
-    if isinstance(made, Mapping) and "taskId" in made and "status" in made:
+    if isinstance(made, dict) and "taskId" in made and "status" in made:
         return broken(f"{asked.method} did not ask for a task", related=(asked.seq,))
     return KEPT
 
@@ -128,7 +127,7 @@ def id_string(m: Fact) -> Outcome:
 def id_unique(m: Fact) -> Outcome:
     asked = m.request
     made = m.result.get("task")
-    if asked is None or m.again or not _augmented(asked) or not isinstance(made, Mapping):
+    if asked is None or m.again or not _augmented(asked) or not isinstance(made, dict):
         return None
     known = book(m, m.sender or "")
     task = known.get(made.get("taskId"))
@@ -139,7 +138,7 @@ def id_unique(m: Fact) -> Outcome:
 
 def initial_status(m: Fact) -> Outcome:
     made = m.result.get("task")
-    if m.again or not _augmented(m.request) or not isinstance(made, Mapping):
+    if m.again or not _augmented(m.request) or not isinstance(made, dict):
         return None
     status = made.get("status")
     return KEPT if status == "working" else broken(f"a new task is {status!r}")

@@ -74,7 +74,7 @@ def supported_methods(m: Fact) -> Outcome:
 
 
 def fields(m: Fact) -> Outcome:
-    if m.kind == "result" and m.result.get("resultType") == "task" and isinstance(m.result.get("task"), Mapping):
+    if m.kind == "result" and m.result.get("resultType") == "task" and isinstance(m.result.get("task"), dict):
         return broken("the task lies under task, not in the result")
     said: Outcome = None
     for one in stated(m):
@@ -104,7 +104,7 @@ def status_payload(m: Fact) -> Outcome:
         name = _PAYLOAD.get(status) if isinstance(status, str) else None
         if name is None:
             continue
-        if not isinstance(one.get(name), Mapping):
+        if not isinstance(one.get(name), dict):
             return broken(f"{status}, and no {name}")
         said = KEPT
     return said
@@ -116,9 +116,9 @@ def failed_only_jsonrpc(m: Fact) -> Outcome:
         if one.get("status") != "failed":
             continue
         result, error = one.get("result"), one.get("error")
-        if isinstance(result, Mapping) and result.get("isError") is True:
+        if isinstance(result, dict) and result.get("isError") is True:
             return broken("failed for a tool's own error")
-        if isinstance(error, Mapping):
+        if isinstance(error, dict):
             code = error.get("code")
             if isinstance(code, bool) or not isinstance(code, int) or not isinstance(error.get("message"), str):
                 return broken("failed, and its error is none of JSON-RPC")
@@ -151,7 +151,7 @@ def input_key_unique(m: Fact) -> Outcome:
     said: Outcome = None
     for one in stated(m):
         task, asked = book(m, "server").get(one.get("taskId")), one.get("inputRequests")
-        if task is None or not isinstance(asked, Mapping):
+        if task is None or not isinstance(asked, dict):
             continue
         for name, entry in asked.items():
             before = task.asked.get(name)
@@ -224,7 +224,7 @@ def methods_need_declaration(m: Fact) -> Outcome:
     if m.kind == "notification":
         listen = listen_of(m)
         honoured = m.params.get("notifications")
-        if listen is None or not isinstance(honoured, Mapping) or "taskIds" not in honoured:
+        if listen is None or not isinstance(honoured, dict) or "taskIds" not in honoured:
             return None
         asked = listen.request
         declared = gating.standing(m.revision or "", "client", PATH, asked.client_capabilities).declared
@@ -247,7 +247,7 @@ def methods_need_declaration(m: Fact) -> Outcome:
 
 def _filter(asked: Fact) -> Mapping[str, Any]:
     wanted = asked.params.get("notifications")
-    return wanted if isinstance(wanted, Mapping) else {}
+    return wanted if isinstance(wanted, dict) else {}
 
 
 def _legacy(m: Fact, asked: Fact) -> bool:
@@ -277,8 +277,8 @@ def mcp_name(m: Fact) -> Outcome:
 
 def legacy_capability(m: Fact) -> Outcome:
     declared = m.result.get("capabilities")
-    extensions = declared.get("extensions") if isinstance(declared, Mapping) else None
-    if not isinstance(extensions, Mapping) or EXTENSION not in extensions or not isinstance(declared, Mapping):
+    extensions = declared.get("extensions") if isinstance(declared, dict) else None
+    if not isinstance(extensions, dict) or EXTENSION not in extensions or not isinstance(declared, dict):
         return None
     return broken("tasks beside the extension") if "tasks" in declared else KEPT
 
