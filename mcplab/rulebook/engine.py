@@ -21,14 +21,13 @@ from mcplab.frames.wire import SENDER, Wire, event_text
 from mcplab.model import ABSENT, UNKNOWN
 from mcplab.rulebook import past, rounds, taskbook
 from mcplab.rulebook.facts import Fact, Instance, Listen, Post, Session, listen_of
+from mcplab.rulebook.judging import LEGACY, MODERN, legacy_revision, modern_revision
 from mcplab.rulebook.keys import KEYS
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
 from mcplab.rulebook.outcome import UNKNOWN as CANNOT_TELL
 from mcplab.rulebook.plan import Entry, Plan
-from mcplab.spec import LATEST_LEGACY, REVISIONS
+from mcplab.spec import LATEST_LEGACY
 
-LEGACY: Final = tuple(name for name in REVISIONS if spec.era(name) == "legacy")
-MODERN: Final = tuple(name for name in REVISIONS if spec.era(name) == "modern")
 MODERN_CODES: Final = (-32020, -32021, -32022)
 """Error codes that only a modern server sends (2026-07-28 basic/index#error-codes)."""
 
@@ -479,25 +478,6 @@ class Run:
             board.kept[rule] += 1
         elif said == CANNOT_TELL:
             board.unknown[rule] += 1
-
-
-def legacy_revision(version: str | None, offered: str | None = None) -> str:
-    """The published legacy revision that a session is judged by: its own, else the newest one before it.
-
-    ``offered`` stands for an answered version that is none.
-    """
-    if version in LEGACY:
-        return str(version)
-    if version is None or spec.era(version) == "unknown":
-        return LATEST_LEGACY if offered is None else legacy_revision(offered)
-    earlier = [name for name in LEGACY if name <= version]
-    return earlier[-1] if earlier else LEGACY[0]
-
-
-def modern_revision(version: str | None) -> str:
-    """The published modern revision that a request is judged by: its own, else the newest one before it."""
-    earlier = [name for name in MODERN if version is not None and name <= version]
-    return earlier[-1] if earlier else MODERN[0]
 
 
 def _slowly(raw: Any) -> Any:
