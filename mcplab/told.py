@@ -17,6 +17,10 @@ _UNPRINTED: Final = re.compile(
 )
 
 
+LONG: Final = 60
+"""Characters: a word longer than that may be broken where a table shows it."""
+
+
 def safe(text: object) -> str:
     """The same text with control and invisible characters shown as their escapes (``\\x1b``)."""
     return _UNPRINTED.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(text))
@@ -109,9 +113,13 @@ def _cell(value: Any) -> str:
 def table_html(frame: pd.DataFrame) -> str:
     """A table with its index (where that has a name) as columns; text to the left, in full, in a box that scrolls."""
     header, rows = _cells(frame)
-    left = 'style="text-align:left;vertical-align:top"'
-    head = "".join(f'<th scope="col" {left}>{html.escape(name)}</th>' for name in header)
-    body = "".join(f"<tr>{''.join(f'<td {left}>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    left = "text-align:left;vertical-align:top"
+    # a message is one long word to a browser: it may break anywhere, in a column that stays wide
+    widths = [max((len(word) for row in rows for word in row[n].split()), default=0) for n in range(len(header))]
+    styles = [f"{left};overflow-wrap:anywhere;min-width:22em" if width > LONG else left for width in widths]
+    head = "".join(f'<th scope="col" style="{left}">{html.escape(name)}</th>' for name in header)
+    lines = [[f'<td style="{s}">{html.escape(cell)}</td>' for s, cell in zip(styles, row, strict=True)] for row in rows]
+    body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
     empty = "" if rows else f'<tr><td colspan="{max(len(header), 1)}">no rows</td></tr>'
     return (
         '<div style="overflow-x:auto;max-width:100%">'
