@@ -73,6 +73,13 @@ def _unknown(m: Fact, what: str) -> Outcome:
     return broken(f"{what} was served: it may be a hidden one", confidence="low")
 
 
+def _may_be_unknown(m: Fact) -> bool:
+    """Without the list: could this be the answer to a name that is not in it?"""
+    if m.kind == "error":
+        return not _refused_by_http(m) and (m.code == METHOD_NOT_FOUND or m.code not in _OTHER_FAULTS)
+    return m.result.get("isError") is True
+
+
 def unknown_tool(m: Fact) -> Outcome:
     if m.method == "tools/list" or m.kind == "notification":
         lists.page(m)
@@ -81,7 +88,7 @@ def unknown_tool(m: Fact) -> Outcome:
     if m.again or m.request is None or entry is not None:
         return None
     if not certain:
-        return None
+        return UNKNOWN if _may_be_unknown(m) else None
     name = m.request.params.get("name")
     return _unknown(m, f"the tool {name!r}, which is not in the list,") if isinstance(name, str) else None
 
@@ -92,8 +99,10 @@ def unknown_prompt(m: Fact) -> Outcome:
         return None
     certain, entry = _listed(m, "prompts/list")
     asked = m.request
-    if m.again or asked is None or not certain:
+    if m.again or asked is None:
         return None
+    if not certain:
+        return UNKNOWN if _may_be_unknown(m) else None
     name, given = asked.params.get("name"), asked.params.get("arguments", ABSENT)
     if not isinstance(name, str):
         return None

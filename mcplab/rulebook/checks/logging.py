@@ -105,9 +105,11 @@ def _threshold_of_requests(m: Fact) -> Outcome:
     known = [level for level in levels if level is not None]
     if rank is None or not known:
         return None
+    if m.post is None and not m.session.opened:
+        return UNKNOWN
     if rank >= max(known):
         return KEPT
-    if rank < min(known) and (m.post is not None or m.session.opened):
+    if rank < min(known):
         return broken(f"{LEVELS[rank]} although no request asks for less than {LEVELS[min(known)]}")
     return UNKNOWN
 
@@ -121,7 +123,7 @@ def none_without_level(m: Fact) -> Outcome:
             return UNKNOWN
         return KEPT if wanted else broken(f"{asking[0].method} did not ask for messages", related=(asking[0].seq,))
     if wanted:
-        return KEPT if len(wanted) == len(asking) else UNKNOWN
+        return KEPT if len(wanted) == len(asking) and m.session.opened else UNKNOWN
     if not m.session.opened:
         return UNKNOWN
     return broken("no open request asks for messages", related=tuple(asked.seq for asked in asking[:3]))

@@ -283,7 +283,7 @@ def unknown_id_error(m: Fact) -> Outcome:
     if known.get(asked.params.get("taskId")) is not None:
         return None
     if m.code == INVALID_PARAMS:
-        return KEPT
+        return KEPT if m.session.whole and known.whole else UNKNOWN
     if _declared(m, m.sender or "", "tasks") is not True or (
         m.method == "tasks/cancel" and _declared(m, m.sender or "", "tasks.cancel") is not True
     ):
@@ -333,11 +333,14 @@ def _refused(m: Fact, wanted: str, *, augmented: bool) -> Outcome:
     asked = m.request
     if asked is None or m.again or _augmented(asked) is not augmented or _refused_by_http(m):
         return None
-    if support(m, asked) != wanted:
-        return None
     declared = _declared(m, "server", _PATH["tools/call"])
-    if declared is not True:
-        return UNKNOWN if declared is None else None
+    supported = support(m, asked) if declared is not False else ABSENT
+    if supported is None:
+        return UNKNOWN if m.kind == "error" and m.code == METHOD_NOT_FOUND else None
+    if supported != wanted:
+        return None
+    if declared is None:
+        return UNKNOWN
     if m.kind == "error" and m.code == METHOD_NOT_FOUND:
         return KEPT
     how = "was served" if m.kind == "result" else f"was refused with {m.code}"
@@ -361,9 +364,12 @@ def support_required(m: Fact) -> Outcome:
     if m.kind != "request":
         lists.page(m)
         return None
-    if support(m, m) != "required":
-        return None
     declared = _declared(m, "server", _PATH["tools/call"])
-    if declared is not True:
-        return UNKNOWN if declared is None else None
+    supported = support(m, m) if declared is not False else ABSENT
+    if supported is None:
+        return UNKNOWN if declared else None
+    if supported != "required":
+        return None
+    if declared is None:
+        return UNKNOWN
     return KEPT if _augmented(m) else broken(f"taskSupport of {m.params.get('name')!r} is required")

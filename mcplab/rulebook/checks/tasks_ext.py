@@ -211,11 +211,11 @@ def unknown_id(m: Fact) -> Outcome:
     held = book(m, "server")
     if held.get(asked.params.get("taskId")) is not None or m.kind != "error":
         return None
-    if m.code == INVALID_PARAMS:
-        return KEPT
     if m.code in (METHOD_NOT_FOUND, MISSING_CAPABILITY, *_EARLIER_FAULTS):
         return None
-    return broken(f"answered with {m.code}", related=(asked.seq,)) if m.session.opened and held.whole else UNKNOWN
+    if not m.session.opened or not held.whole:
+        return UNKNOWN
+    return KEPT if m.code == INVALID_PARAMS else broken(f"answered with {m.code}", related=(asked.seq,))
 
 
 def methods_need_declaration(m: Fact) -> Outcome:
