@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -93,11 +92,10 @@ class Handshake:
         return comparison.compare(Traces([self.trace, *beside]), by=by, **options)
 
     def _repr_html_(self) -> str:
-        from mcplab import render  # loads pandas
-        from mcplab.told import safe
+        import pandas as pd
 
-        def cell(value: Any) -> str:
-            return html.escape(safe(value if isinstance(value, str) else _shown(value)), quote=True)
+        from mcplab import render
+        from mcplab.told import table_html
 
         facts = {
             "protocol": self.label,
@@ -108,23 +106,17 @@ class Handshake:
             "client declares": self.client,
             "instructions": self.instructions,
         }
-        rows = "".join(
-            f"<tr><th>{cell(name)}</th><td><code>{cell(value)}</code></td></tr>"
+        told = [
+            (name, value if isinstance(value, str) else _shown(value))
             for name, value in facts.items()
             if value is not ABSENT and value is not None
-        )
-        steps = "".join(
-            f"<tr><td>{cell(s.asked)}</td><td>{cell(s.came)}</td><td>{cell(s.so)}</td></tr>" for s in self.steps
-        )
-        answers = "".join(
-            f"<tr><td>{cell(a.method)}</td><td>{cell(a.outcome)}</td><td>{cell(_outcome(a))}</td></tr>"
-            for a in self.results
-        )
-        table = "<table class='mcplab-handshake'>{}</table>"
-        parts = [table.format(rows), table.format("<tr><th>asked</th><th>came</th><th>so</th></tr>" + steps)]
-        if answers:
-            parts.append(table.format("<tr><th>then</th><th>outcome</th><th>answer</th></tr>" + answers))
-        own = f"<div class='mcplab tex2jax_ignore mathjax_ignore'>{''.join(parts)}</div>"
+        ]
+        tables = [pd.DataFrame(told, columns=["handshake", ""])]
+        tables.append(pd.DataFrame([(s.asked, s.came, s.so) for s in self.steps], columns=["asked", "came", "so"]))
+        if self.results:
+            answers = [(answer.method, answer.outcome, _outcome(answer)) for answer in self.results]
+            tables.append(pd.DataFrame(answers, columns=["then", "outcome", "answer"]))
+        own = f"<div class='mcplab tex2jax_ignore mathjax_ignore'>{''.join(map(table_html, tables))}</div>"
         return own + render.html(self.trace)
 
 
