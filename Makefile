@@ -8,6 +8,7 @@ VENV ?= .venv
 TRACES ?=
 PYTEST_ARGS ?=
 JOBS ?= logical
+FUZZ_SECONDS ?= 900
 BIN := $(VENV)/bin
 READY := $(VENV)/.mcplab-ready
 READY_TEST := $(VENV)/.mcplab-ready-test
@@ -21,7 +22,7 @@ COMPILE_OURS = @$(BIN)/python -m compileall -qq mcplab
 # The environment's own kernel and settings count, not what the user has elsewhere.
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help setup report test check lab bench wheel clean distclean
+.PHONY: help setup report test check lab bench fuzz wheel clean distclean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -31,6 +32,7 @@ help:
 	@echo "make check    set up, then lint, format, types and layers"
 	@echo "make lab      set up, then JupyterLab on the notebooks"
 	@echo "make bench    set up, then the benchmarks"
+	@echo "make fuzz     set up, then 15 minutes of fuzzing for each family of readers"
 	@echo "make wheel    set up, then a wheel and a source archive in dist/"
 	@echo "make clean    remove what the other targets built; make distclean: the environment too"
 
@@ -83,6 +85,13 @@ lab: $(READY)
 bench: $(READY_TEST)
 	$(COMPILE_OURS)
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+# 15 minutes a family of readers; atheris is built for some Pythons only, so it has an environment of its own
+fuzz: $(READY_TEST)
+	$(BIN)/python -m venv build/fuzz-venv
+	build/fuzz-venv/bin/python -m pip install -qq --disable-pip-version-check atheris msgspec tzdata
+	@set -e; for family in lines documents http logs any; do \
+	  PYTHONPATH=. build/fuzz-venv/bin/python tests/fuzz/fuzz_formats.py $$family --seconds $(FUZZ_SECONDS); done
 
 wheel: $(READY_TEST)
 	$(BIN)/python -m build --no-isolation --outdir dist .
