@@ -48,7 +48,7 @@ def check_text(
         shown = shown[shown["level"].str.startswith("MUST")]
     shown = shown.sort_values(["trace", "seq", "rule"], kind="stable")
     known = _known(baseline)
-    fresh = shown[[key not in known for key in _keys(shown)]]
+    fresh = shown[pd.Series([key not in known for key in _keys(shown)], index=shown.index, dtype="bool")]
     status = 3 if len(read.failed) else int((fresh["verdict"] == "broken").any())
     return _FORMATTED[format](found, shown, fresh, read), status
 

@@ -143,7 +143,8 @@ class Run:
                 if number == exchange.response:
                     self._other("http-response", "server", session, post, number)
                 if number == exchange.last:
-                    self._other("http-end", None, session, post, number)
+                    if exchange.streams:
+                        self._other("http-end", None, session, post, number)
                     del self._posts[id(exchange)]
                     if not any(sent.row in session.open for sent in post.facts):
                         post.facts.clear()  # or messages and exchange would keep each other alive

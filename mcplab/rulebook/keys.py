@@ -55,7 +55,7 @@ def meta(m: Fact) -> Hashable:
 def headers(m: Fact) -> Hashable:
     """The exchange: headers, method and status, what was POSTed; and the state of the connection."""
     post = m.post
-    if post is None:
+    if post is None or m.kind in ("text", "sse"):
         return None
     exchange = post.exchange
     return (

@@ -73,7 +73,9 @@ def request_id_reuse(m: Fact) -> Outcome:
         return None
     if m.post is not None and "last-event-id" in (m.post.headers or {}):
         return None
-    used = m.session.memory.setdefault("jsonrpc.ids", {"client": Ids(), "server": Ids()})
+    used = m.session.memory.get("jsonrpc.ids")
+    if used is None:
+        used = m.session.memory["jsonrpc.ids"] = {"client": Ids(), "server": Ids()}
     if m.method == "initialize" and m.sender == "client" and m.session.phase in ("", "answered"):
         if m.session.phase == "answered":
             used["client"], used["server"] = Ids(), Ids()  # a new session on the same line

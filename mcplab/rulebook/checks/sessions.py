@@ -75,11 +75,12 @@ def terminated_404(m: Fact) -> Outcome:
     status = post.exchange.status
     if status is None:
         return None
-    over = m.session.memory.get(f"sessions.over {used}")
+    ended = m.session.memory.setdefault("sessions.over", {})
+    over = ended.get(used)
     if over is None:
         deleted = post.exchange.method == "DELETE" and 200 <= status < 300
         if deleted or status == 404:
-            m.session.memory[f"sessions.over {used}"] = (m.seq, deleted)
+            ended[used] = (m.seq, deleted)
         return None
     if post.seq < over[0]:
         return None

@@ -1,0 +1,311 @@
+"""The engine: verdicts, revisions, instances, planted breaches; explain, exercised, what_if and the commands."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import pytest
+
+import mcplab
+from mcplab import SpecError, TraceError, check, exercised, explain, make_trace, read_trace, rules, what_if
+from mcplab.frames.links import links
+from mcplab.frames.wire import Wire
+from mcplab.model import COLUMNS, Record
+from mcplab.rulebook import examples
+from mcplab.rulebook.catalogue import CONFIDENCES, LEVELS, PARTIES, catalogue, find
+from mcplab.rulebook.engine import Run
+from mcplab.rulebook.facts import Ids
+from mcplab.rulebook.judging import legacy_revision, modern_revision
+from mcplab.rulebook.tables import plan_of
+from mcplab.rulebook_commands import check_text, explain_text, rules_text
+from mcplab.spec import REVISIONS, spec_url
+
+INIT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+
+
+def shake(server: dict, client: dict | None = None, version: str = "2025-11-25") -> list:
+    asked = {**INIT, "capabilities": client or {}, "protocolVersion": version}
+    result = {"protocolVersion": version, "capabilities": server, "serverInfo": {"name": "b", "version": "1"}}
+    return [
+        ("client", {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": asked}),
+        ("server", {"jsonrpc": "2.0", "id": 0, "result": result}),
+        ("client", {"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ]
+
+
+def ask(method: str, ident: int = 1, **params: object) -> tuple[str, dict]:
+    return "client", {"jsonrpc": "2.0", "id": ident, "method": method, "params": params}
+
+
+def verdict(frame: pd.DataFrame, rule: str) -> list[str]:
+    return sorted(set(frame.loc[frame["rule"] == rule, "verdict"]))
+
+
+# The catalogue ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", catalogue().values(), ids=list(catalogue()))
+def test_every_entry_is_complete(rule) -> None:
+    assert rule.party in PARTIES
+    assert set(rule.level.values()) <= set(LEVELS)
+    assert set(rule.confidence.values()) <= set(CONFIDENCES)
+    assert set(rule.revisions) <= set(REVISIONS)
+    assert rule.check or not rule.on
+    for revision, section in rule.section.items():
+        assert spec_url(revision, section), section
+    for also in (*rule.also.values(), *rule.kept_also.values()):
+        assert all(find(name) for name in also)
+
+
+def test_the_table_of_rules_reads_as_traces() -> None:
+    table = rules()
+    assert list(table.columns) == [
+        "id", "title", "level", "confidence", "party", "revisions", "section", "needs", "checked", "kept", "broken",
+        "also",
+    ]  # fmt: skip
+    row = table.set_index("id").loc["gate.tools-request"]
+    assert verdict(read_trace(row["kept"]).findings, "gate.tools-request") == ["kept"]
+    assert verdict(read_trace(row["broken"]).findings, "gate.tools-request") == ["broken"]
+
+
+def test_an_unknown_rule_names_its_like() -> None:
+    with pytest.raises(SpecError, match=r"gate\.tools-request"):
+        find("tools-request")
+    with pytest.raises(SpecError, match="no rule"):
+        check(make_trace(shake({})), rules=["no.such"])
+    with pytest.raises(SpecError, match="no revision"):
+        check(make_trace(shake({})), revision="2020-01-01")
+
+
+# Verdicts -----------------------------------------------------------------------------------------------------
+
+
+def test_columns_and_rows() -> None:
+    trace = make_trace([*shake({}), ask("tools/list"), ask("tools/list", 2)])
+    found = check(trace, rules="gate.tools-request")
+    assert list(found.columns) == list(COLUMNS["findings"])
+    assert found[["verdict", "seq", "n", "anchor", "related", "party", "level"]].values.tolist() == [
+        ["broken", 3, 1, "message", "0", "client", "MUST NOT"],
+        ["broken", 4, 1, "message", "0", "client", "MUST NOT"],
+    ]
+    kept = check(
+        make_trace([*shake({"tools": {}}), ask("tools/list"), ask("tools/list", 2)]), rules="gate.tools-request"
+    )
+    assert kept[["verdict", "n"]].values.tolist() == [["kept", 2]]
+    assert kept["seq"].isna().all()
+    idle = check(make_trace(shake({})), rules="gate.tools-request")
+    assert idle[["verdict", "n"]].values.tolist() == [["unexercised", 0]]
+
+
+def test_without_the_handshake_nothing_is_kept() -> None:
+    found = check(make_trace([ask("tools/list")]), rules="gate.tools-request")
+    assert found[["verdict", "n"]].values.tolist() == [["unknown", 2]] or verdict(found, "gate.tools-request") == [
+        "unknown"
+    ]
+    assert found["revision"].isna().all()
+    given = check(make_trace([ask("tools/list")]), rules="gate.tools-request", revision="2025-11-25")
+    assert given[["verdict", "revision"]].values.tolist() == [["unknown", "2025-11-25"]]
+
+
+def test_level_follows_the_negotiated_revision() -> None:
+    for version, level in (("2024-11-05", "SHOULD NOT"), ("2025-06-18", "MUST NOT")):
+        found = check(make_trace([*shake({}, version=version), ask("tools/list")]), rules="gate.tools-request")
+        assert found[["level", "revision"]].values.tolist() == [[level, version]]
+
+
+def test_hints_on_request_only() -> None:
+    trace = make_trace([*shake({}), ("client", {"jsonrpc": "2.0", "method": "notifications/initialized"})])
+    assert "hint" not in set(check(trace)["verdict"])
+    hinted = check(trace, hints=True)
+    assert hinted.loc[hinted["verdict"] == "hint", "rule"].tolist() == ["lifecycle.initialized-once"]
+
+
+def test_what_never_came_needs_the_close() -> None:
+    script = """
+    open
+    > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+    < {"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}}
+    > {"id":1,"method":"tools/list"}
+    < {"id":1,"result":{"tools":[]}}
+    """
+    rule = "lifecycle.initialized-sent"
+    for end, said in (("close", ["broken"]), ("", ["unknown"])):
+        record = examples.record(script + end, "2025-11-25")
+        found = check(mcplab.Trace(record), rules=rule)
+        assert verdict(found, rule) == said
+    record = examples.record(script + "close", "2025-11-25")
+    row = check(mcplab.Trace(record), rules=rule).iloc[0]
+    assert (row["seq"], row["anchor"], row["related"]) == (3, "absence", "5")
+
+
+def test_modern_declarations_hold_for_their_own_request_alone() -> None:
+    script = """
+    client {"elicitation":{}}
+    handshake server={"tools":{}}
+    > {"id":1,"method":"tools/call","params":{"name":"t"}}
+    client {}
+    > {"id":2,"method":"tools/call","params":{"name":"t"}}
+    < {"id":2,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{}}}}}
+    close
+    """
+    found = check(mcplab.Trace(examples.record(script, "2026-07-28")), rules="mrtr.input-request-declared")
+    assert verdict(found, "mrtr.input-request-declared") == ["broken"]
+
+
+def test_ids_are_told_apart_by_type_and_kept_as_ranges() -> None:
+    ids = Ids()
+    assert [ids.add(one) for one in (1, 2, "1", 1.0, True, 2, "1", 4, 3, 4)] == [
+        False, False, False, False, False, True, True, False, False, True,
+    ]  # fmt: skip
+    many = Ids()
+    assert not any(many.add(n) for n in range(10_000))
+    assert many.add(5_000)
+    assert len(many._others) == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "judged"),
+    [("2025-06-18", "2025-06-18"), ("2025-07-01", "2025-06-18"), ("2024-10-07", "2024-11-05"), ("1.0", "2025-11-25"),
+     (None, "2025-11-25"), ("2026-07-28", "2025-11-25")],
+)  # fmt: skip
+def test_which_revision_judges_a_version(version, judged) -> None:
+    assert legacy_revision(version) == judged
+    assert modern_revision(version) == "2026-07-28"
+
+
+# Planted breaches -----------------------------------------------------------------------------------------------
+
+
+def planted(base: Record, extra: Record) -> Record:
+    """Another connection behind the capture, with a client of its own."""
+    start = len(base.events)
+    events = [
+        msgspec.structs.replace(event, seq=start + n, conn=f"planted-{event.conn}")
+        for n, event in enumerate(extra.events)
+    ]
+    header = {key: value for key, value in base.header.items() if key != "client"}
+    first = [msgspec.structs.replace(event, seq=n) for n, event in enumerate(base.events)]
+    return Record(header, [*first, *events], name="planted")
+
+
+def accused(record: Record) -> set[tuple]:
+    wire = Wire(record)
+    run = Run(wire, links(wire, "x"), plan_of(None))
+    return {
+        (run.plan.rules[one.rule].id, revision, one.seq, one.part)
+        for (_, revision), board in run.boards.items()
+        for one in board.broken
+    }
+
+
+def test_planted_breaches_are_found_and_nothing_else(captures: list[Path]) -> None:
+    """1,000 broken examples behind clean captures of the same transport: each is found where it is, and no other."""
+    dice = random.Random(20260728)
+    found = {"stdio": [], "streamable-http": []}
+    for path in captures:
+        record = read_trace(path).record
+        if not accused(record) and len(record.events) < 40:
+            found[str(record.header.get("transport"))].append(record)
+    broken = {"stdio": [], "streamable-http": []}
+    for rule in catalogue().values():
+        for revision in rule.revisions if rule.check and not rule.given else ():
+            extra = examples.of(rule, "broken", revision)
+            if extra is not None:
+                broken[str(extra.header["transport"])].append((rule, extra))
+    used = set()
+    for _ in range(1000):
+        transport = dice.choice(["stdio", "streamable-http"])
+        base, (rule, extra) = dice.choice(found[transport]), dice.choice(broken[transport])
+        used.add(rule.id)
+        start = len(base.events)
+        alone = {(name, revision, seq + start, part) for name, revision, seq, part in accused(extra)}
+        assert accused(planted(base, extra)) == alone, (rule.id, base.name)
+    assert len(used) >= 50
+
+
+# Around the engine ----------------------------------------------------------------------------------------------
+
+
+def test_explain_is_five_lines() -> None:
+    refused = ("server", {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no tools here"}})
+    trace = make_trace([*shake({"prompts": {}}), ask("tools/list"), refused])
+    said = explain(trace, 3)
+    assert len(said.lines) == 5
+    assert str(said).count("\n") == 4
+    assert said.gate is not None
+    assert said.gate.allowed is False
+    assert "tools is absent" in said.lines[1]
+    assert "gate.tools-request" in said.lines[2]
+    assert "-32601: no tools here" in said.lines[3]
+    assert ("gate.tools-request", "broken") in {(rule, verdict) for rule, verdict, _ in said.rules}
+    assert said._repr_html_().count("<li>") == 5
+    with pytest.raises(TraceError, match="no message has seq 99"):
+        explain(trace, 99)
+
+
+def test_exercised_tells_four_things_apart() -> None:
+    trace = make_trace([
+        *shake({"tools": {}, "prompts": {}}),
+        ask("tools/list"), ("server", {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}),
+        ask("resources/list", 2), ("server", {"jsonrpc": "2.0", "id": 2, "result": {"resources": []}}),
+        ask("logging/setLevel", 3, level="info"),
+        ("server", {"jsonrpc": "2.0", "id": 3, "error": {"code": -32601, "message": "none"}}),
+    ])  # fmt: skip
+    table = exercised(trace).set_index("path")
+    assert table["status"].to_dict() == {
+        "tools": "declared and used", "prompts": "declared and unused", "resources": "used undeclared",
+        "logging": "refused",
+    }  # fmt: skip
+    assert table.loc["logging", "why"] == "-32601: none"
+    assert table["declared"].astype(object).to_dict() == {
+        "tools": True,
+        "prompts": True,
+        "resources": False,
+        "logging": False,
+    }
+
+
+def test_what_if_lists_what_would_have_been_out_of_contract() -> None:
+    trace = make_trace([*shake({"tools": {}, "logging": {}}), ask("tools/list"), ask("resources/list", 2)])
+    lost = what_if(trace, drop=["tools"])
+    assert lost[["seq", "method", "path", "rule"]].values.tolist() == [[3, "tools/list", "tools", "gate.tools-request"]]
+    assert len(what_if(trace, drop=["logging"])) == 0
+    form = {"jsonrpc": "2.0", "id": 9, "method": "elicitation/create", "params": {"message": "?"}}
+    asking = make_trace([*shake({}, {"elicitation": {"form": {}}}), ("server", form)])
+    assert what_if(asking, "elicitation.form")["path"].tolist() == ["elicitation"]
+    with pytest.raises(SpecError, match="no capability path"):
+        what_if(trace, drop=["a b"])
+
+
+def test_commands(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(str(examples.text(find("gate.tools-request"), "broken", "2025-11-25")), encoding="utf-8")
+    text, status = check_text([str(bad)])
+    assert status == 1
+    assert "gate.tools-request" in text
+    known, status = check_text([str(bad)], format="json")
+    baseline = tmp_path / "known.json"
+    baseline.write_text(known, encoding="utf-8")
+    assert [row["rule"] for row in json.loads(known)] == ["gate.tools-request"]
+    assert check_text([str(bad)], baseline=baseline)[1] == 0
+    assert "gate.tools-request" in check_text([str(bad)], format="junit")[0]
+    assert check_text([str(bad)], format="md")[0].startswith("| trace |")
+    assert check_text([str(bad)], format="csv")[0].startswith("rule,")
+    assert check_text([str(bad)], rule=["lifecycle"])[1] == 0
+    with pytest.raises(SpecError, match="format"):
+        check_text([str(bad)], format="yaml")
+    assert rules_text("gate.tools-request").startswith("gate.tools-request: ")
+    assert "rules" in rules_text().splitlines()[-1]
+    assert len(explain_text(str(bad), 4).splitlines()) == 5
+    (tmp_path / "junk.bin").write_bytes(b"\x00\x01")
+    assert check_text([str(tmp_path / "junk.bin"), str(bad)])[1] == 3
+
+
+def test_findings_of_a_trace_and_of_many(captures: list[Path]) -> None:
+    some = mcplab.read_traces(*captures[:3], progress=False)
+    assert len(some.findings) == sum(len(trace.findings) for trace in some)
+    assert set(some.findings["trace"]) == {trace.name for trace in some}
