@@ -386,3 +386,39 @@ def test_names_from_a_trace_do_no_harm(tmp_path, capsys):
 
 def test_a_new_group_of_commands_is_one_word(monkeypatch):
     assert [name for name in cli.MODULES if not (ROOT / "mcplab" / "cli" / f"{name}.py").exists()] == []
+
+
+def test_check_and_its_exit_status(tmp_path):
+    clean = process("check", "bundled:opencode")
+    assert clean.returncode == 0
+    assert "0 broken" in clean.stdout
+    broken = process("check", "bundled:codex-0.171.0-stdio-legacy-asked-undeclared-roots")
+    assert broken.returncode == 1
+    assert "gate.roots-list" in broken.stdout
+    known = tmp_path / "known.json"
+    known.write_text(
+        process("check", "--format", "json", "bundled:codex-0.171.0-stdio-legacy-asked-undeclared-roots").stdout
+    )
+    assert (
+        process(
+            "check", "--baseline", str(known), "bundled:codex-0.171.0-stdio-legacy-asked-undeclared-roots"
+        ).returncode
+        == 0
+    )
+    for arguments, status in (
+        (["--rule", "nonsense"], 2),
+        (["--level", "MAY"], 2),
+        ([str(tmp_path / "none.jsonl")], 3),
+    ):
+        assert process("check", *arguments).returncode == status
+
+
+def test_rules_and_explain():
+    assert "gate.roots-list" in process("rules").stdout
+    one = process("rules", "gate.roots-list").stdout
+    assert "kept (" in one
+    assert "broken (" in one
+    assert process("rules", "nonsense").returncode == 2
+    told = process("explain", "bundled:codex-0.171.0-stdio-legacy-asked-undeclared-roots", "4")
+    assert told.returncode == 0
+    assert "roots" in told.stdout
