@@ -25,6 +25,12 @@ def plan_of(names: tuple[str, ...] | None) -> Plan:
     return Plan(catalogue().values() if names is None else [find(name) for name in names])
 
 
+@cache
+def _certain() -> Plan:
+    """The plan of the rules that give more than hints, in some revision at least."""
+    return Plan(rule for rule in catalogue().values() if set(rule.confidence.values()) != {"low"})
+
+
 def wanted(names: Iterable[str] | str | None) -> tuple[str, ...] | None:
     """Rule ids that a caller asked for; a topic (``gate``) or its first words (``gate.tools``) name all below it.
 
@@ -51,11 +57,12 @@ def findings(
 ) -> pd.DataFrame:
     """One verdict for each rule, instance and revision of a capture (design, section 2).
 
-    ``broken`` and ``hint`` have a row a message, the others one row with ``n``, how often the rule applied.
+    ``broken`` and ``hint`` have a row a message, the others one row with ``n``, how often the rule applied. Rules that
+    never give more than hints are looked at with ``hints``, or where they are named.
     """
     if revision is not None and not is_revision(revision):
         raise SpecError(f"no revision {revision!r}: the published ones are {', '.join(REVISIONS)}")
-    plan = plan_of(wanted(rules))
+    plan = plan_of(wanted(rules)) if hints or rules is not None else _certain()
     run = Run(wire, links, plan, revision)
     columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["findings"]}
     instances = list(dict.fromkeys(link.instance for link in links.values()))
