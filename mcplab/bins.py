@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,12 @@ import pandas as pd
 
 from mcplab.channels import Marks
 from mcplab.model import CHANNELS, NO_TIME, PRIORITY, TraceError
+
+MOST_STEPS = 1_000_000
+"""More steps than this are refused: nobody reads them, and their table would fill the memory."""
+
+FARTHEST = 253_402_300_800 * 10**6
+"""Microseconds from 1970, to the end of the year 9999, within which the first and the last step have to begin."""
 
 
 def timeline(
@@ -37,14 +45,14 @@ def timeline(
         response > notification = ping > none; on a tie the later event.
 
     Raises:
-        TraceError: no event has a time (use ``axis="seq"``), or there is no such instance.
+        TraceError: no event has a time (use ``axis="seq"``), there is no such instance, or so many steps are no table.
     """
     if axis not in ("time", "seq"):
         raise TraceError(f"axis={axis!r}: it is 'time' or 'seq'")
-    if steps is not None and steps < 1:
-        raise TraceError(f"steps={steps}: a timeline has at least one step")
-    if not step_seconds > 0:
-        raise TraceError(f"step_seconds={step_seconds}: a step lasts longer than nothing")
+    if steps is not None and (not isinstance(steps, Integral) or steps < 1):
+        raise TraceError(f"steps={steps!r}: a timeline has a whole number of steps, at least one")
+    if not isinstance(step_seconds, Real) or not math.isfinite(step_seconds) or step_seconds <= 0:
+        raise TraceError(f"step_seconds={step_seconds!r}: a step lasts longer than nothing, and not for ever")
     marks: Marks = trace.marks
     instances = np.asarray(marks.instance, dtype=object)
     chosen = np.ones(len(instances), dtype=bool) if instance is None else instances == instance
@@ -63,6 +71,10 @@ def timeline(
     bins = np.floor(np.where(clocked, marks.ts, 0) / step_us).astype("int64")
     first = int(bins[clocked].min()) if steps is None else last - steps + 1
     count = max(last - first + 1, 1)
+    if count > MOST_STEPS:
+        raise TraceError(f"{count:,} steps are too many to show (at most {MOST_STEPS:,}); make step_seconds longer")
+    if max(abs(first), abs(first + count)) * step_us > FARTHEST:
+        raise TraceError(f"{count:,} steps of {step_seconds} s reach beyond the years that a calendar has")
     columns = pd.DatetimeIndex(
         (np.arange(first, first + count) * step_us).astype("int64").view("datetime64[us]"), name="step"
     ).tz_localize("UTC")
@@ -105,5 +117,7 @@ def _moment(end: Any) -> int:
         moment = pd.Timestamp(end)
     except (ValueError, TypeError) as error:
         raise TraceError(f"end={end!r} is no time: {error}") from None
+    if pd.isna(moment):
+        raise TraceError(f"end={end!r} is no time")
     moment = moment.tz_localize("UTC") if moment.tzinfo is None else moment.tz_convert("UTC")
     return int(moment.as_unit("us").asm8.view("int64"))  # .value would be nanoseconds in any unit

@@ -97,3 +97,17 @@ def test_every_capture_has_a_timeline_of_what_happened(captures):
         assert set(frame.index.get_level_values("channel")) == set(trace.events["channel"].dropna())
         shown = set(trace.events["activity"])
         assert set(frame.to_numpy().ravel()) - {"none"} <= shown
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": 0}, {"steps": 1.5}, {"steps": "60"}, {"steps": 10**9}, {"steps": None, "step_seconds": 1e-12},
+        {"step_seconds": 0}, {"step_seconds": float("nan")}, {"step_seconds": float("inf")}, {"step_seconds": "1"},
+        {"step_seconds": 1e12}, {"end": "yesterdayish"}, {"end": None, "axis": "clock"}, {"end": pd.NaT},
+    ],
+)  # fmt: skip
+def test_what_is_no_timeline_is_one_clear_error(wrong):
+    with pytest.raises(TraceError) as error:
+        timeline(Fake([(0, "request"), (86_400_000_000, "response")]), **wrong)
+    assert "\n" not in str(error.value)
