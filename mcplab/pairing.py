@@ -8,6 +8,36 @@ id the answer bears.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from decimal import Decimal
+from typing import overload
+
+from mcplab import jsontext
+
+_LONG = 400
+"""Digits of an integer beyond which a number with an exponent is not written out."""
+
+
+@overload
+def same(ident: str) -> str: ...
+@overload
+def same(ident: None) -> None: ...
+def same(ident: str | None) -> str | None:
+    """One text for all JSON texts of one id or token: ``"\\u00e9"`` is ``"é"`` and ``1.0`` is ``1``, never ``"1"``.
+
+    Whoever answers parsed the id and wrote it anew; escapes and the spelling of a number need not survive that.
+    """
+    if ident is None or ident.isdigit():
+        return ident
+    if ident[:1] == '"':
+        return ident if ident.isascii() and "\\" not in ident else jsontext.dumps(jsontext.loads(ident))
+    if ident[:1] not in "-0123456789" or not ident.lstrip("-"):
+        return ident
+    number = Decimal(ident)
+    if abs(number.adjusted()) > _LONG:
+        return ident
+    plain = format(number, "f")
+    plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return "0" if plain == "-0" else plain
 
 
 class Pairing:

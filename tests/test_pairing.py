@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mcplab import make_trace
+from mcplab.pairing import same
 
 
 def pairs(trace):
@@ -109,3 +112,27 @@ def test_cancelled_and_input_required_are_outcomes_of_their_own():
     assert rows["outcome"].tolist() == ["input_required", "result", "cancelled"]
     assert rows["group"].tolist()[:2] == [0, 0]
     assert rows["group"].isna().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [('"é"', '"\\u00e9"'), ('"\\u0041/"', '"A\\/"'), ("1.0", "1"), ("1e2", "100"), ("-0", "0"), ("1.50", "1.5")],
+)
+def test_an_id_that_was_parsed_and_written_anew_still_pairs(asked, answered):
+    trace = make_trace([
+        ("client", f'{{"jsonrpc":"2.0","id":{asked},"method":"a","params":{{"_meta":{{"progressToken":{asked}}}}}}}'),
+        ("server", f'{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{answered}}}}}'),
+        ("server", f'{{"jsonrpc":"2.0","id":{answered},"result":{{}}}}'),
+    ])  # fmt: skip
+    assert trace.exchanges["outcome"].tolist() == ["result"]
+    assert trace.exchanges["notifications"].tolist() == [1]
+    assert trace.messages["id"].dropna().tolist() == [asked, answered]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("1", '"1"'), ("1", "true"), ("null", '"null"'), ("1e999", "1e998"), ('"a"', '"A"'), ("9007199254740993", "9007199254740992.0")],
+)  # fmt: skip
+def test_ids_that_differ_never_pair(one, other):
+    assert same(one) != same(other)
+    assert same(one) == same(same(one))

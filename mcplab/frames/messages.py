@@ -13,6 +13,7 @@ from mcplab.envelope import Failure, Params
 from mcplab.frames.table import build, constant, texts, times
 from mcplab.frames.wire import Wire
 from mcplab.model import NO_TIME
+from mcplab.pairing import same
 
 
 def messages(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) -> pd.DataFrame:
@@ -171,10 +172,11 @@ def _cancelled(wire: Wire) -> set[int]:
     for n, kind in enumerate(wire.kind):
         conn = wire.conns[wire.rows[n].event]
         if kind == "request":
-            open_[conn, wire.sender[n], wire.id[n]] = n
+            open_[conn, wire.sender[n], same(wire.id[n])] = n
         elif kind == "notification" and wire.method[n] == "notifications/cancelled":
             params = wire.params.get(n)
-            target = open_.get((conn, wire.sender[n], envelope.text(params.request) if params is not None else None))
+            said = envelope.text(params.request) if params is not None else None
+            target = open_.get((conn, wire.sender[n], same(said)))
             if target is not None:
                 found.add(target)
     return found
@@ -193,20 +195,20 @@ def _notified(wire: Wire) -> dict[int, int]:
         meta = wire.meta.get(n)
         if kind == "request":
             if meta is not None and meta.progress is not UNSET:
-                tokens[conn, wire.sender[n], envelope.text(meta.progress) or ""] = n
+                tokens[conn, wire.sender[n], same(envelope.text(meta.progress) or "")] = n
             if exchange is not None and wire.sender[n] == "client":
                 posts[id(exchange)] = n
             if wire.method[n] == "subscriptions/listen":
-                subscriptions[conn, wire.id[n] or ""] = n
+                subscriptions[conn, same(wire.id[n] or "")] = n
         elif kind == "notification":
             target = None
             if wire.method[n] == "notifications/progress":
                 params = wire.params.get(n) or _params(wire, n)
-                token = envelope.text(params.progress) or ""
+                token = same(envelope.text(params.progress) or "")
                 other = "server" if wire.sender[n] == "client" else "client"
                 target = tokens.get((conn, other, token))
             elif meta is not None and meta.subscription is not UNSET:
-                target = subscriptions.get((conn, envelope.text(meta.subscription) or ""))
+                target = subscriptions.get((conn, same(envelope.text(meta.subscription) or "")))
             if target is None and exchange is not None and wire.sender[n] == "server":
                 target = posts.get(id(exchange))
             if target is not None:

@@ -14,7 +14,7 @@ from mcplab import channels, envelope, jsontext, spec
 from mcplab.envelope import Envelope, Meta, Params, Result
 from mcplab.frames.exchange import Exchange, assign
 from mcplab.model import TRANSPORTS, Event, Record
-from mcplab.pairing import Pairing
+from mcplab.pairing import Pairing, same
 
 SENDER = {"c2s": "client", "s2c": "server"}
 OTHER: dict[str | None, str] = {"client": "server", "server": "client"}
@@ -213,7 +213,7 @@ class Wire:
             replies: int | None = None
             if kind == "response" or kind == "error":
                 post = exchange if sender == "server" else None
-                replies, again = pairing.answer((conn, OTHER.get(sender), ident), post)
+                replies, again = pairing.answer((conn, OTHER.get(sender), same(ident)), post)
                 if replies is not None:
                     method = self.method[replies]
                     if not again:
@@ -235,7 +235,7 @@ class Wire:
                     if era == "modern" and exchange is not None and sender != "server":
                         exchange.modern = True
                         own = sender == "client"
-                    pairing.request(number, (conn, sender, ident), exchange, own_post=own)
+                    pairing.request(number, (conn, sender, same(ident)), exchange, own_post=own)
                     if method == "initialize" and sender != "server":
                         pending.setdefault(conn, []).append(number)
             status = None
