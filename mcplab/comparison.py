@@ -29,6 +29,10 @@ def speaking(traces: Any, party: str) -> pd.DataFrame:
     """
     if party not in PLACES:
         raise TraceError(f"party={party!r}: it is 'client' or 'server'")
+    if not hasattr(traces, "declarations"):
+        raise TraceError(
+            f"a {type(traces).__name__} is no trace; read_traces makes Traces of files and of Trace objects"
+        )
     legacy, modern = PLACES[party]
     rows = traces.declarations
     rows = rows[rows["party"] == party]

@@ -406,16 +406,22 @@ def make_trace(messages: Iterable[tuple[str, Any]], *, transport: str = "stdio")
     of its own, and what the server says next comes as JSON on the latest one.
 
     Raises:
-        TraceError: a sender is neither client nor server, or the transport is not known.
+        TraceError: a sender is neither client nor server, a message is no JSON value, or the transport is not known.
     """
     if transport not in ("stdio", "http"):
         raise TraceError(f"transport={transport!r}: make_trace knows stdio and http")
     exchange = 0
     records: list[Event] = []
-    for seq, (sender, message) in enumerate(messages):
+    for seq, pair in enumerate(messages):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TraceError(f"message {seq}: not a pair of sender and message; read_trace takes event dicts")
+        sender, message = pair
         if sender not in ("client", "server"):
             raise TraceError(f"message {seq}: sender {sender!r} is neither 'client' nor 'server'")
-        text = str(message) if isinstance(message, (str, JsonText)) else jsontext.dumps(message)
+        try:
+            text = str(message) if isinstance(message, (str, JsonText)) else jsontext.dumps(message)
+        except (TypeError, ValueError) as error:
+            raise TraceError(f"message {seq}: no JSON value ({error}); give text for what is sent as it is") from None
         event: dict[str, Any] = {"seq": seq, "conn": "c1", "dir": "c2s" if sender == "client" else "s2c"}
         if transport == "http":
             exchange += sender == "client"

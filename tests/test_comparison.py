@@ -179,3 +179,10 @@ def test_reach_over_several_and_none():
 def test_a_version_nobody_published_is_no_error():
     assert reach("roots", legacy({"roots": {}}, revision="2099-01-01")).loc[("c", "1"), "roots"] == "yes"
     assert declares({"roots": "empty"}, "roots", "nonsense")
+
+
+@pytest.mark.parametrize("wrong", [5, "file.jsonl", [], [make_trace([])], None])
+def test_what_is_no_trace_is_told(wrong):
+    for ask in (compare, lambda traces: reach(["roots"], traces)):
+        with pytest.raises(TraceError, match="is no trace; read_traces makes Traces"):
+            ask(wrong)

@@ -241,3 +241,13 @@ def test_html_escapes_what_a_trace_says():
     page = trace._repr_html_() + read_traces(trace)._repr_html_()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["x", ("client",), ("client", {}, "2026-01-01T00:00:00Z"), {"kind": "message", "dir": "c2s"}, 5, ("nobody", {}),
+     ("client", b"{}"), ("client", {"a": {1, 2}}), ("client", object())],
+)  # fmt: skip
+def test_a_trace_by_hand_names_the_message_that_is_none(wrong):
+    with pytest.raises(TraceError, match=r"^message 1: [^\n]+$"):
+        make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "ping"}), wrong])
