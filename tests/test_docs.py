@@ -12,7 +12,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from mcplab import formats
+from mcplab import formats, make_trace
 from mcplab.cli import app, run
 from mcplab.model import COLUMNS, Event, Http, Sse
 
@@ -103,7 +103,9 @@ def test_the_readme_shows_commands():
 def test_commands_of_the_readme_work(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     arguments = shlex.split(command)[1:]
-    assert run(arguments) == (1 if arguments[0] == "diff" else 0)
+    if "mine.jsonl" in arguments and "-o" not in arguments:  # what the command above it has recorded
+        make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "initialize"})]).save(tmp_path / "mine.jsonl")
+    assert run(arguments) == (1 if arguments[0] in ("diff", "check") else 0)
     shown = capsys.readouterr()
     if "-o" in arguments:
         assert (tmp_path / arguments[arguments.index("-o") + 1]).stat().st_size > 0
