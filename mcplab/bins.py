@@ -64,7 +64,7 @@ def timeline(
     clocked = chosen & (marks.ts != NO_TIME)
     if not clocked.any():
         raise TraceError("no event of this trace has a time stamp; axis='seq' shows it event by event")
-    step_us = step_seconds * 1e6
+    step_us = _microseconds(step_seconds)
     last = (
         int(np.floor(_moment(end) / step_us)) if end is not None else int(np.floor(marks.ts[clocked].max() / step_us))
     )
@@ -79,6 +79,15 @@ def timeline(
         (np.arange(first, first + count) * step_us).astype("int64").view("datetime64[us]"), name="step"
     ).tz_localize("UTC")
     return _frame(marks, np.flatnonzero(chosen), bins - first, clocked, count, columns)
+
+
+def _microseconds(seconds: float) -> float:
+    """A step's length: a whole number wherever it is one but for the rounding of ``1.001 * 1e6``."""
+    length = seconds * 1e6
+    whole = round(length)
+    if whole < 1:
+        raise TraceError(f"step_seconds={seconds}: times are known to the microsecond, no step is shorter")
+    return whole if math.isclose(length, whole, rel_tol=1e-12) else length
 
 
 def _by_seq(marks: Marks, chosen: np.ndarray, steps: int | None) -> pd.DataFrame:

@@ -104,10 +104,19 @@ def test_every_capture_has_a_timeline_of_what_happened(captures):
     [
         {"steps": 0}, {"steps": 1.5}, {"steps": "60"}, {"steps": 10**9}, {"steps": None, "step_seconds": 1e-12},
         {"step_seconds": 0}, {"step_seconds": float("nan")}, {"step_seconds": float("inf")}, {"step_seconds": "1"},
-        {"step_seconds": 1e12}, {"end": "yesterdayish"}, {"end": None, "axis": "clock"}, {"end": pd.NaT},
+        {"step_seconds": 1e12}, {"step_seconds": 1e-9}, {"end": "yesterdayish"}, {"end": None, "axis": "clock"}, {"end": pd.NaT},
     ],
 )  # fmt: skip
 def test_what_is_no_timeline_is_one_clear_error(wrong):
     with pytest.raises(TraceError) as error:
         timeline(Fake([(0, "request"), (86_400_000_000, "response")]), **wrong)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("step", [1.001, 1.003, 0.07, 0.3, 2.0])
+def test_steps_begin_at_whole_multiples(step):
+    length = round(step * 1e6)
+    at = 1_764_500_000_000_000 // length * length
+    frame = timeline(Fake([(at - 1, "ping"), (at, "error"), (at + length - 1, "ping")]), steps=2, step_seconds=step)
+    assert frame.columns.astype("int64").tolist() == [at - length, at]
+    assert frame.iloc[0].tolist() == ["ping", "error"]
