@@ -32,7 +32,7 @@ class Rule:
         also: by revision, other rules that the broken example breaks by the same act.
         kept_also: the same for the kept example: the rule's own cause, where only another rule's breach calls on it.
         given: its broken example hides the revision, so it is judged with the revision given.
-        reads: ``envelope``, ``session``, ``meta`` or ``headers``, where the outcome follows from that alone (keys.py).
+        reads: kind of message (``""``: any) -> names of keys.py from which its outcome follows.
         contains: kind of message (``""``: any) -> texts, one of which it must hold for the rule to apply to it at all.
     """
 
@@ -52,7 +52,7 @@ class Rule:
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kept_also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     given: bool = False
-    reads: str = ""
+    reads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     contains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
 
@@ -83,6 +83,8 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
         which: {"": script} if isinstance(script := entry.get(which, {}), str) else dict(script)
         for which in ("kept", "broken")
     }
+    reads = entry.get("reads", {})
+    reads = reads if isinstance(reads, dict) else {"": reads}
     contains = entry.get("contains", {})
     contains = contains if isinstance(contains, dict) else {"": contains}
     try:
@@ -103,7 +105,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
             also={name: tuple(also) for name, also in _by_revision(entry.get("also", ()), revisions).items()},
             kept_also={name: tuple(also) for name, also in _by_revision(entry.get("kept_also", ()), revisions).items()},
             given=entry.get("given", False),
-            reads=entry.get("reads", ""),
+            reads={kind: tuple(names.split()) for kind, names in reads.items()},
             contains={kind: tuple(texts) for kind, texts in contains.items()},
             note=entry.get("note", ""),
         )

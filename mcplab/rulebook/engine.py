@@ -22,10 +22,10 @@ from mcplab.model import ABSENT, UNKNOWN
 from mcplab.rulebook import past, rounds, taskbook
 from mcplab.rulebook.facts import Fact, Instance, Listen, Post, Session, listen_of
 from mcplab.rulebook.judging import LEGACY, MODERN, legacy_revision, modern_revision
-from mcplab.rulebook.keys import KEYS
+from mcplab.rulebook.keys import Keyring
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
 from mcplab.rulebook.outcome import UNKNOWN as CANNOT_TELL
-from mcplab.rulebook.plan import Entry, Plan
+from mcplab.rulebook.plan import Entries, Entry, Plan
 from mcplab.spec import LATEST_LEGACY
 
 MODERN_CODES: Final = (-32020, -32021, -32022)
@@ -39,8 +39,8 @@ _NOTHING: Final[tuple[Entry, ...]] = ()
 _decode = msgspec.json.Decoder().decode
 
 
-MEMO: Final = 2000
-"""Group outcomes that are kept for the envelopes of a capture, and for each state of a connection."""
+MEMO: Final = 20_000
+"""Keys whose outcomes are kept."""
 
 
 class Found(NamedTuple):
@@ -71,7 +71,8 @@ class Run:
         self, wire: Wire, links: dict[str, Link], plan: Plan, revision: str | None = None, *, grouped: bool = True
     ) -> None:
         self.grouped = grouped
-        self._envelopes: dict[Any, int] = {}
+        self.keys = Keyring()
+        self._memo: dict[Any, int] = {}
         self.wire = wire
         self.links = links
         self.plan = plan
@@ -117,7 +118,7 @@ class Run:
             kind = event.kind
             if kind == "open" and exchange is None and session.events == 0:
                 session.opened = wire.transport == "stdio"
-                session.stamp += 1
+                session.forget()
             session.events += 1
             told = False
             while at < total and rows[at].event == number:
@@ -340,14 +341,16 @@ class Run:
             if asked is None or asked.era != "modern":
                 return
             rounds.learn(fact)
-            if "resultType" in fact.result or asked.method == "server/discover":
+            if not session.instance.modern and ("resultType" in fact.result or asked.method == "server/discover"):
                 session.instance.modern = True
+                session.instance.changed()
             if asked.method == "server/discover":
                 supported = fact.result.get("supportedVersions")
                 if isinstance(supported, list):
                     session.instance.discovered = fact.result.get("capabilities", ABSENT)
                     session.instance.supported = [name for name in supported if isinstance(name, str)]
                     session.instance.discovered_at = fact.seq
+                    session.instance.changed()
         elif kind == "error" and fact.request is not None and not fact.again:
             self._end_listen(fact, session)
             if fact.request.method == "initialize":
@@ -355,6 +358,7 @@ class Run:
                 session.forget()
             elif fact.request.era == "modern" and fact.code in MODERN_CODES:
                 session.instance.modern = True
+                session.instance.changed()
 
     def _end_listen(self, fact: Fact, session: Session) -> None:
         listen = session.listens.get(str(fact.request.id)) if fact.request is not None else None
@@ -395,8 +399,8 @@ class Run:
         if revision is not None:
             entries = self.plan.checks(revision, sender, kind, method)
             board = self._board(fact, revision)
-            for name, group in entries.groups:
-                self._group(fact, board, entries.number, name, group)
+            if entries.alike:
+                self._alike(fact, board, entries)
             self._each(fact, board, entries.rest)
             if entries.needing:
                 raw = b"" if fact.raw is None else bytes(fact.raw)
@@ -426,29 +430,26 @@ class Run:
             else:
                 self._note(board, rule, said, fact)
 
-    def _group(self, fact: Fact, board: Board, number: int, name: str, group: tuple[Entry, ...]) -> None:
-        """Checks whose outcome follows from the group's key: looked up where that key was met before."""
-        key = KEYS[name](fact) if self.grouped else None
+    def _alike(self, fact: Fact, board: Board, entries: Entries) -> None:
+        """Checks whose outcome follows from a key: counted in one go where that key was met before."""
+        key = self.keys.key(entries.reads, fact) if self.grouped else None
         if key is None:
-            self._each(fact, board, group)
+            self._each(fact, board, entries.alike)
             return
-        memo = self._envelopes if name == "envelope" else fact.session.memo
-        key = (number, name, key)
-        bulk = memo.get(key)
-        if bulk is None:
-            said = [(rule, check(fact)) for rule, check in group]
-            for rule, one in said:
-                self._note(board, rule, one, fact)
-            if all(one is None or one is KEPT or one is CANNOT_TELL for _, one in said):
-                if len(memo) > MEMO:
-                    memo.clear()
-                memo[key] = self.plan.bulk(
-                    tuple(rule for rule, one in said if one is KEPT),
-                    tuple(rule for rule, one in said if one is CANNOT_TELL),
-                )
+        bulk = self._memo.get((entries.number, key))
+        if bulk is not None:
+            board.bulks[bulk] = board.bulks.get(bulk, 0) + 1
             return
-        bulks = board.bulks
-        bulks[bulk] = bulks.get(bulk, 0) + 1
+        said = [(rule, check(fact)) for rule, check in entries.alike]
+        for rule, one in said:
+            self._note(board, rule, one, fact)
+        if all(one is None or one is KEPT or one is CANNOT_TELL for _, one in said):
+            if len(self._memo) > MEMO:
+                self._memo.clear()
+            self._memo[entries.number, key] = self.plan.bulk(
+                tuple(rule for rule, one in said if one is KEPT),
+                tuple(rule for rule, one in said if one is CANNOT_TELL),
+            )
 
     def _settle(self) -> None:
         """What was counted in one go goes to each rule."""

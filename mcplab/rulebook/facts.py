@@ -97,8 +97,8 @@ class Session:
         self.answered: dict[str | None, int] = {}
         self.listens: dict[str, Listen] = {}  # JSON text of the request's id -> the subscription
         self.memory: dict[str, Any] = {}
-        self.stamp = 0  # grows whenever what later messages are judged by changes
-        self.memo: dict[Any, int] = {}  # outcomes of groups of checks in this state (keys.py)
+        self.state = -1  # number of what was agreed on and declared (keys.py); -1: to be found out
+        self.modern_state = -1
         self._standings: dict[tuple[str, str, str], gating.Standing] = {}
 
     @property
@@ -117,8 +117,7 @@ class Session:
 
     def forget(self) -> None:
         """The state changed: what was derived from it no longer stands."""
-        self.stamp += 1
-        self.memo.clear()
+        self.state = self.modern_state = -1
         self._standings.clear()
 
 
@@ -133,6 +132,11 @@ class Instance:
         self.discovered_at: int | None = None
         self.sessions: dict[str, Session] = {}
         self.memory: dict[str, Any] = {}
+
+    def changed(self) -> None:
+        """What is known of the server changed: connections have a new state."""
+        for session in self.sessions.values():
+            session.modern_state = -1
 
 
 class Listen:

@@ -18,6 +18,7 @@ from typing import Final
 from mcplab.model import SpecError
 from mcplab.rulebook.catalogue import Rule
 from mcplab.rulebook.facts import Fact
+from mcplab.rulebook.keys import READS
 from mcplab.rulebook.outcome import Outcome
 from mcplab.spec import method_names
 
@@ -77,29 +78,30 @@ class Trigger:
         return any(name == wanted or (wanted.endswith("*") and fnmatchcase(name, wanted)) for wanted in self.methods)
 
 
-READS: Final = ("envelope", "session", "meta", "headers")
-
-
 class Entries:
     """The checks of one kind of event: by what they read (keys.py), by a text that they need, and the rest."""
 
-    __slots__ = ("every", "groups", "needing", "number", "rest")
+    __slots__ = ("alike", "every", "needing", "number", "reads", "rest")
 
     def __init__(self, number: int, rules: list[Rule], entries: tuple[Entry, ...], kind: str, named: bool) -> None:
         self.number = number
         self.every = entries
-        groups: dict[str, list[Entry]] = {name: [] for name in READS}
+        alike: list[Entry] = []
+        reads: set[str] = set()
         needing: dict[tuple[bytes, ...], list[Entry]] = {}
         rest: list[Entry] = []
         for entry in entries:
             rule = rules[entry[0]]
-            if rule.reads and (named or rule.reads != "envelope"):
-                groups[rule.reads].append(entry)
+            read = rule.reads.get(kind, rule.reads.get("", ()))
+            if read and (named or "envelope" not in read):
+                alike.append(entry)
+                reads.update(read)
             elif texts := rule.contains.get(kind, rule.contains.get("", ())):
                 needing.setdefault(tuple(text.encode() for text in texts), []).append(entry)
             else:
                 rest.append(entry)
-        self.groups = tuple((name, tuple(group)) for name, group in groups.items() if group)
+        self.alike = tuple(alike)
+        self.reads = tuple(name for name in READS if name in reads)
         self.needing = tuple(
             (re.compile(b"|".join(map(re.escape, texts))).search, tuple(group)) for texts, group in needing.items()
         )

@@ -75,12 +75,11 @@ def terminated_404(m: Fact) -> Outcome:
     status = post.exchange.status
     if status is None:
         return None
-    ended = m.session.memory.setdefault("sessions.over", {})
-    over = ended.get(used)
+    over = m.session.memory.get("sessions.over", {}).get(used)
     if over is None:
         deleted = post.exchange.method == "DELETE" and 200 <= status < 300
         if deleted or status == 404:
-            ended[used] = (m.seq, deleted)
+            m.session.memory.setdefault("sessions.over", {})[used] = (m.seq, deleted)
         return None
     if post.seq < over[0]:
         return None
@@ -94,7 +93,7 @@ def reinitializes(m: Fact) -> Outcome:
     post = streamable(m)
     if post is None or post.exchange.method != "POST":
         return None
-    dead = m.session.instance.memory.setdefault("sessions.dead", {})
+    dead = m.session.instance.memory.get("sessions.dead", {})
     if m.kind == "http-response":
         if (
             post.exchange.status == 404
@@ -102,7 +101,7 @@ def reinitializes(m: Fact) -> Outcome:
             and HEADER in post.headers
             and not _initializes(post)
         ):
-            dead.setdefault(post.headers[HEADER], m.seq)
+            m.session.instance.memory.setdefault("sessions.dead", {}).setdefault(post.headers[HEADER], m.seq)
         return None
     if not dead:
         return None
