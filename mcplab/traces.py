@@ -314,15 +314,16 @@ def read_traces(*sources: Any, progress: bool | None = None) -> Traces:
     found: list[Any] = []
     failed: list[tuple[str, str]] = []
     for source in sources:
-        if isinstance(source, (Trace, Traces)):
-            found.extend(source if isinstance(source, Traces) else [source])
+        if isinstance(source, (list, tuple)) and not all(isinstance(item, dict) for item in source):
+            source = read_traces(*source, progress=progress)
+        if isinstance(source, Traces):
+            found.extend(source)
+            failed.extend(source.failed.itertuples(index=False, name=None))
         elif isinstance(source, (str, os.PathLike)) and not (isinstance(source, str) and is_text(source)):
-            found.extend(_paths(source))
-        elif isinstance(source, (list, tuple)) and not all(isinstance(item, dict) for item in source):
-            found.extend(read_traces(*source, progress=progress))
+            found.extend(_paths(source, failed))
         else:
             found.append(source)
-    if not found:
+    if not found and not failed:
         raise TraceError("no traces: name a file, a folder or a glob")
     names = _names(found)
     traces: list[Trace] = []
@@ -346,23 +347,39 @@ def _progress(items: Sequence[Any], wanted: bool | None) -> Iterable[Any]:
     return tqdm(items, desc="reading traces", unit="trace", delay=0 if wanted else 1.0, leave=bool(wanted))
 
 
-def _paths(source: str | os.PathLike[str]) -> list[Path]:
+def _paths(source: str | os.PathLike[str], failed: list[tuple[str, str]]) -> list[Path]:
+    """The files that a source names; folders that cannot be opened go to ``failed``."""
     path = Path(source)
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
-        if not files:
+    if os.path.isdir(path):  # unlike Path.is_dir, False where a folder above may not be opened
+        shut = len(failed)
+        files = _below(path, failed)
+        if not files and len(failed) == shut:
             raise TraceError(f"{path}: the folder holds no file, so there is no trace to read")
         return files
-    if not path.exists() and glob.has_magic(str(source)):
-        files = sorted(Path(file) for file in glob.glob(str(source), recursive=True) if Path(file).is_file())
+    if not os.path.lexists(path) and glob.has_magic(str(source)):
+        files = sorted(Path(file) for file in glob.glob(str(source), recursive=True) if os.path.isfile(file))
         if not files:
             raise TraceError(f"{source}: no file matches")
         return files
     return [path]
 
 
-def _hidden(file: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(root).parts)
+def _below(root: Path, failed: list[tuple[str, str]]) -> list[Path]:
+    """All files below a folder but hidden ones, links that lead nowhere too: those fail when they are read."""
+    files: list[Path] = []
+
+    def shut(error: OSError) -> None:
+        folder = Path(error.filename)
+        name = os.path.relpath(folder, root.parent if folder == root else root)
+        failed.append((jsontext.printable(name), f"{folder}: {(error.strerror or str(error)).lower()}"))
+
+    for folder, below, names in os.walk(root, onerror=shut):
+        below[:] = [name for name in below if not name.startswith(".")]
+        for name in names:
+            file = os.path.join(folder, name)
+            if not name.startswith(".") and (os.path.isfile(file) or not os.path.exists(file)):
+                files.append(Path(file))
+    return sorted(files)
 
 
 def _names(found: Sequence[Any]) -> list[str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -251,3 +252,30 @@ def test_html_escapes_what_a_trace_says():
 def test_a_trace_by_hand_names_the_message_that_is_none(wrong):
     with pytest.raises(TraceError, match=r"^message 1: [^\n]+$"):
         make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "ping"}), wrong])
+
+
+def test_what_fails_within_a_list_is_listed_too(captures, tmp_path):
+    (tmp_path / "junk.txt").write_text("junk")
+    traces = read_traces([captures[0], tmp_path / "junk.txt"], tmp_path / "nope.jsonl")
+    assert len(traces) == 1
+    assert [error.split(":", 1)[0].rsplit("/", 1)[-1] for error in traces.failed["error"]] == ["junk", "nope.jsonl"]
+    assert len(read_traces(traces, captures[1]).failed) == 2
+
+
+def test_a_folder_that_cannot_be_opened_and_a_link_that_leads_nowhere_are_listed(captures, tmp_path, monkeypatch):
+    (tmp_path / "shut").mkdir()
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "a.jsonl").write_bytes(captures[0].read_bytes())
+    (tmp_path / "lost.jsonl").symlink_to(tmp_path / "nowhere")
+    scan = os.scandir
+
+    def guarded(folder):
+        if Path(folder).name == "shut":  # root opens every folder, so that permissions would prove nothing
+            raise PermissionError(13, "Permission denied", str(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    traces = read_traces(tmp_path)
+    assert [trace.name for trace in traces] == ["open/a"]
+    assert traces.failed["file"].tolist() == ["shut", "lost"]
+    assert read_traces(tmp_path / "shut").failed["error"].str.endswith("shut: permission denied").tolist() == [True]
