@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -248,17 +249,27 @@ def _states(value: Any, party: str) -> dict[str, tuple[str, str | None]]:
         total = sum(path == "$" for path in rows["path"])
         for path, group in rows.groupby("path", sort=False):
             text = [None if pd.isna(v) else v for v in group["value"]]
-            pairs = set(zip(group["state"], text, strict=True))
+            pairs = {
+                (state, _compact(value)): (state, value) for state, value in zip(group["state"], text, strict=True)
+            }
             states = set(group["state"]) | ({"absent"} if len(group) < total else set())
             if len(states) > 1 or len(pairs) > 1:
                 found[str(path)] = ("varies", None)
             else:
-                found[str(path)] = pairs.pop()
+                found[str(path)] = pairs.popitem()[1]
         return found or {"$": ("unknown", None)}
     text = str(value) if isinstance(value, JsonText) else as_text(value)
     if text is not None and (why := jsontext.check(text)):
         raise TraceError(f"no JSON to compare: {why}")
     return {leaf.path: (leaf.state, leaf.value) for leaf in flatten(text)}
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^ \t\r\n]', re.DOTALL)
+
+
+def _compact(text: str | None) -> str | None:
+    """A value's text without the space between its parts, which some recorders write anew and which says nothing."""
+    return None if text is None else "".join(_TOKEN.findall(text))
 
 
 def diff(a: Any, b: Any, *, party: str | None = None) -> pd.DataFrame:
@@ -280,7 +291,7 @@ def diff(a: Any, b: Any, *, party: str | None = None) -> pd.DataFrame:
         lack_b = ("unknown", None) if right.get("$", ("", None))[0] == "unknown" else ("absent", None)
         for path in sorted({*left, *right}, key=lambda path: path_key(path, side)):
             one, two = left.get(path, lack_a), right.get(path, lack_b)
-            if one != two:
+            if (one[0], _compact(one[1])) != (two[0], _compact(two[1])):
                 parts.append((side, path, one[0], two[0], one[1], two[1]))
     names = ["party", "path", "a", "b", "a_value", "b_value"]
     frame = pd.DataFrame(parts, columns=names).astype(dict.fromkeys(names, "str"))

@@ -186,3 +186,15 @@ def test_what_is_no_trace_is_told(wrong):
     for ask in (compare, lambda traces: reach(["roots"], traces)):
         with pytest.raises(TraceError, match="is no trace; read_traces makes Traces"):
             ask(wrong)
+
+
+def test_space_between_the_parts_of_a_value_is_no_difference():
+    a, b = JsonText('{"x":["a b", {"c" : 1.50}],"y":[]}'), JsonText('{"x":["a b",{"c":1.50}],"y":[ ]}')
+    assert diff(a, b).empty
+    assert diff(a, JsonText('{"x":["ab",{"c":1.50}],"y":[]}')).index.tolist() == ["x"]
+    assert diff(a, JsonText('{"x":["a b",{"c":1.5}],"y":[]}')).index.tolist() == ["x"]
+    said = [
+        ("client", f'{{"id":{n},"method":"initialize","params":{{"capabilities":{text}}}}}')
+        for n, text in enumerate((a, b))
+    ]
+    assert diff(make_trace(said), make_trace(said[:1])).empty
