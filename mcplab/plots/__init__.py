@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcplab.plots.breaches import findings
 from mcplab.plots.delays import latency
 from mcplab.plots.ladder import sequence
 from mcplab.plots.matrix import declarations, read_declarations
@@ -13,6 +14,7 @@ from mcplab.plots.timelines import timeline
 __all__ = [
     "alt_text",
     "declarations",
+    "findings",
     "latency",
     "negotiation",
     "read_declarations",

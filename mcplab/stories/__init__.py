@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcplab.sources import load, of_client
+from mcplab.stories.broken import behind, breach_chart, breach_headline, breaches, broken_by_client
 from mcplab.stories.declared import (
     configuration,
     era_headline,
@@ -20,6 +21,7 @@ from mcplab.stories.declared import (
     spread,
     what_varies,
 )
+from mcplab.stories.rulings import asks, exchange, explained, gates, hello, judged, layers, play, rule, topics
 from mcplab.stories.wire import about, chart, crossed, discoveries, opening, pick, silent, strip, waits
 from mcplab.told import Code, Name, Picture, Told
 
@@ -29,14 +31,26 @@ __all__ = [
     "Picture",
     "Told",
     "about",
+    "asks",
+    "behind",
+    "breach_chart",
+    "breach_headline",
+    "breaches",
+    "broken_by_client",
     "chart",
     "configuration",
     "crossed",
     "discoveries",
     "era_headline",
     "example",
+    "exchange",
+    "explained",
     "fallbacks",
+    "gates",
     "headline",
+    "hello",
+    "judged",
+    "layers",
     "load",
     "losses",
     "most_varied",
@@ -46,12 +60,15 @@ __all__ = [
     "opening",
     "overview",
     "pick",
+    "play",
     "proof",
     "quote",
+    "rule",
     "side_by_side",
     "silent",
     "spread",
     "strip",
+    "topics",
     "waits",
     "what_varies",
 ]
