@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from mcplab import formats
 from mcplab.formats import halves, source
 from mcplab.model import Event, Http, Record
@@ -103,7 +104,9 @@ def test_http_facts(file: Path) -> None:
 def test_two_halves(file: Path) -> None:
     record = halves.read(source.load(file), source.load(file.parent / "source.stdout.log"))
     want = truth(file)
-    assert sorted((event.dir, plain(event)) for event in record.events) == sorted((event.dir, plain(event)) for event in want)
+    assert sorted((event.dir, plain(event)) for event in record.events) == sorted(
+        (event.dir, plain(event)) for event in want
+    )
     asked: set[str] = set()
     for event in record.events:
         body = json.loads(event.text)
