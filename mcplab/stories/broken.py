@@ -7,9 +7,8 @@ from typing import Any
 import pandas as pd
 
 from mcplab import spec
-from mcplab.stories.declared import pretty
 from mcplab.stories.rulings import exchange_of
-from mcplab.told import Code, Name, Picture, Told, count, series
+from mcplab.told import Name, Picture, Told, count, series
 from mcplab.traces import Traces
 
 WHO = ["trace", "instance", "client", "client_version"]
@@ -94,16 +93,14 @@ def behind(traces: Traces, rule: str | None = None) -> Told:
         " ".join(str(part) for part in links.iloc[0][["client", "client_version"]].dropna())
         or "a client without a name"
     )
-    head = (Name(rule), f" ({one['level']}), broken by the {one['party']} in a capture of ", Name(who), ": ",
-            Name(trace.name), f", event {seq}. {one['detail']}.")  # fmt: skip
+    head = (Name(rule), f" ({one['level']}), broken by the {one['party']} in a capture of ", Name(who), ". Event ",
+            Name(f"{trace.name}#{seq}"), f": {one['detail']}.")  # fmt: skip
     columns = ["seq", "sender", "kind", "method", "version", "status"]
     before = trace.messages[trace.messages["instance"] == one["instance"]]
     before = before[before["seq"] <= seq][columns].tail(6)
     address = spec.spec_url(one["revision"], one["section"]) if spec.is_revision(one["revision"]) else ""
     return Told(
-        head, "The way to it, and the event as it was recorded:", before,
-        exchange_of(trace, seq), Code(pretty(trace.raw(seq))) if trace.raw(seq) else None,
-        f"What it is held against: {one['title']}. {address}",
+        head, exchange_of(trace, seq), "The way to it:", before, f"What it is held against: {one['title']}. {address}"
     )  # fmt: skip
 
 

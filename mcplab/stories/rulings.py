@@ -94,7 +94,7 @@ def _example(trace: Trace, rule: Rule, which: str, revision: str) -> list[Any]:
     verdicts = [_SIGNS[word] for word in dict.fromkeys(mine["verdict"])]
     also = [str(name) for name in dict.fromkeys(found.loc[found["verdict"] == "broken", "rule"]) if name != rule.id]
     said: tuple[str, ...] = (f"The {which} example, {revision}. Verdict: {', '.join(verdicts)}",)
-    said += (", and by the same act ", *series(also), ".") if also else (".",)
+    said += ("; it breaks ", *series(also), " as well.") if also else (".",)
     return [said, exchange(trace, mine)]
 
 
@@ -104,17 +104,18 @@ def _example(trace: Trace, rule: Rule, which: str, revision: str) -> list[Any]:
 def exchange(trace: Trace, found: pd.DataFrame | None = None) -> pd.DataFrame:
     """What went over the wire, a row an event, with the breaches at their messages.
 
-    A handshake that breaks nothing is one row. Columns: #, who, http (where there is any), message, verdict (where
-    findings are given).
+    A handshake, or a discovery, that breaks nothing is one row.
+
+    Columns: #, who, http (where there is any), message, verdict (where a finding is broken).
     """
     broken = {} if found is None else _at(found)
     events = list(trace)
     rows: list[tuple[str, str, str, str, str]] = []
-    short = _handshake(events, set(broken))
+    short = _handshake(events, set(broken)) or _discovery(events, set(broken))
     for at, event in enumerate(events):
         if at in short:
             if at == short[-1]:
-                rows.append((f"{events[short[0]].seq}-{event.seq}", "both", "", _shaken(events, short), ""))
+                rows.append((f"{events[short[0]].seq}..{event.seq}", "both", "", _shaken(events, short), ""))
             continue
         rows.append((str(event.seq), _who(event), _carried(event), _said(event), broken.get(event.seq, "")))
     frame = pd.DataFrame(rows, columns=["#", "who", "http", "message", "verdict"])
@@ -172,12 +173,29 @@ def _handshake(events: list[Event], broken: set[int]) -> list[int]:
     return [] if wanted else taken
 
 
+def _discovery(events: list[Event], broken: set[int]) -> list[int]:
+    """Positions of ``server/discover`` and its result at the beginning, where more follows; none where they matter."""
+    taken = [0] if events and events[0].kind == "open" else []
+    first = events[len(taken) : len(taken) + 2]
+    if any(event.seq in broken or event.msg is UNSET for event in first):
+        return []
+    values = [jsontext.loads(event.text) for event in first]
+    if len(events) <= len(taken) + 3 or not all(isinstance(value, dict) for value in values):
+        return []
+    if values[0].get("method") != "server/discover" or not isinstance(values[1].get("result"), dict):
+        return []
+    return [*taken, len(taken), len(taken) + 1]
+
+
 def _shaken(events: list[Event], short: list[int]) -> str:
-    values = [jsontext.loads(events[at].text) for at in short if events[at].msg is not UNSET]
-    client = values[0].get("params", {}).get("capabilities", "nothing")
-    result = values[1]["result"]
-    declared = f"client {jsontext.dumps(client)}, server {jsontext.dumps(result.get('capabilities', 'nothing'))}"
-    return f"initialize, its result, initialized: {result.get('protocolVersion')}; {declared}"
+    """The declarations and the version that these events settle."""
+    asked, answered = [jsontext.loads(events[at].text) for at in short if events[at].msg is not UNSET][:2]
+    result = answered["result"]
+    server = jsontext.dumps(result.get("capabilities", "nothing"))
+    if asked["method"] == "server/discover":
+        return f"server/discover and its result: {jsontext.dumps(result.get('supportedVersions'))}; server {server}"
+    client = jsontext.dumps(asked.get("params", {}).get("capabilities", "nothing"))
+    return f"initialize, its result, initialized: {result.get('protocolVersion')}; client {client}, server {server}"
 
 
 # Exchanges of one's own ----------------------------------------------------------------------------
