@@ -44,9 +44,11 @@ class Pairing:
     """Open requests of a capture. A request is any number that the caller gives it (its row)."""
 
     def __init__(self) -> None:
-        self._open: dict[Hashable, list[tuple[int, Hashable]]] = {}  # key -> (row, its POST), oldest first
-        self._closed: dict[Hashable, int] = {}  # key -> the row that was answered last
+        # key -> (row, its POST) of the one open request, a list of these, oldest first, where an id is in use twice,
+        # or the row that was answered last
+        self._known: dict[Hashable, tuple[int, Hashable] | list[tuple[int, Hashable]] | int] = {}
         self._posted: dict[Hashable, list[int]] = {}
+        self._closed: dict[Hashable, int] = {}  # POST -> the row that was answered last
 
     def request(self, row: int, key: Hashable, post: Hashable = None, *, own_post: bool = False) -> None:
         """A request was sent. ``key``: connection, sender and id text. ``post``: the HTTP exchange that carried it.
@@ -55,26 +57,30 @@ class Pairing:
         """
         if own_post and post is not None:
             self._posted.setdefault(post, []).append(row)
+            return
+        known = self._known.get(key)
+        if isinstance(known, tuple):
+            self._known[key] = [known, (row, post)]
+        elif isinstance(known, list):
+            known.append((row, post))
         else:
-            self._open.setdefault(key, []).append((row, post))
+            self._known[key] = (row, post)
 
     def answer(self, key: Hashable, post: Hashable = None) -> tuple[int | None, bool]:
         """The request that an answer with this key answers, or None; and whether it was answered before."""
         if post is not None and (waiting := self._posted.get(post)):
-            row = self._closed[(post,)] = waiting.pop(0)
+            row = self._closed[post] = waiting.pop(0)
             return row, False
-        rows = self._open.get(key)
-        if rows:
-            # an id that is in use twice: the request of this very POST first, then the one that waited longest
-            at = 0
-            if post is not None and len(rows) > 1:
-                at = next((n for n, (_, own) in enumerate(rows) if own == post), 0)
-            row = rows.pop(at)[0]
-            if not rows:
-                del self._open[key]
-            self._closed[key] = row
+        known = self._known.get(key)
+        if isinstance(known, tuple):
+            row = self._known[key] = known[0]
             return row, False
-        row = self._closed.get(key)
-        if row is None and post is not None:
-            row = self._closed.get((post,))
+        if isinstance(known, list):
+            # the request of this very POST first, then the one that waited longest
+            at = next((n for n, (_, own) in enumerate(known) if own == post), 0) if post is not None else 0
+            row = known.pop(at)[0]
+            if len(known) == 1:
+                self._known[key] = known[0]
+            return row, False
+        row = self._closed.get(post) if known is None and post is not None else known
         return row, row is not None

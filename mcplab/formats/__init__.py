@@ -34,7 +34,7 @@ from mcplab.formats import (
     vscode,
 )
 from mcplab.formats.source import Source, as_utf8
-from mcplab.model import Record, TraceError
+from mcplab.model import Record, TraceError, ArgumentError
 
 
 class Format(Protocol):
@@ -79,7 +79,7 @@ WRITERS = {module.NAME: module for module in (native, mcpsnoop, chrome_trace)}
 def write(record: Record, format: str = native.NAME) -> Iterator[bytes]:
     """The record as a file of the named format, in pieces; ``TraceError`` names the formats that can be written."""
     if format not in WRITERS:
-        raise TraceError(f"no format {format!r} to write; formats that can be written: {', '.join(WRITERS)}")
+        raise ArgumentError(f"no format {format!r} to write; formats that can be written: {', '.join(WRITERS)}")
     return WRITERS[format].write(record)
 
 
@@ -98,7 +98,7 @@ def find(name: str) -> Format:
     for module in FORMATS:
         if name == module.NAME:
             return module
-    raise TraceError(f"no format {name!r}; known formats: {', '.join(names())}")
+    raise ArgumentError(f"no format {name!r}; known formats: {', '.join(names())}")
 
 
 def read(source: Source, *, format: str | None = None, tz: str | None = None) -> Record:
@@ -106,7 +106,7 @@ def read(source: Source, *, format: str | None = None, tz: str | None = None) ->
 
     Raises ``TraceError``, in one line, for an empty source and for one that no reader knows.
     """
-    if not source.data.strip(b"\0 \t\r\n"):
+    if not source.data.lstrip(b"\0 \t\r\n"):  # at its end it would be a copy of nearly all files
         raise TraceError(f"{source.name}: empty, so there is no trace to read")
     clock.zone(tz)  # a wrong zone is an error for every format
     found = find(format) if format is not None else next((m for m in FORMATS if m.sniff(source.data)), None)

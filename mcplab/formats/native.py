@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from mcplab import jsontext
-from mcplab.formats import scan
+from mcplab.formats import columns, scan
 from mcplab.formats.source import Source
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, Http, Record, TraceError, Unread
 
@@ -39,6 +39,7 @@ class _Known(Event, frozen=True, omit_defaults=True, gc=False):
 
 
 _known = msgspec.json.Decoder(_Known)
+BIG = 1 << 20  # bytes of a file whose events are made only when they are asked for
 _TEXT_LIMIT = 2000  # of a line quoted in `unparsed`
 _CHUNK = 1 << 16  # what a decoded piece needs fits the cache
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
@@ -84,6 +85,23 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         start, number = (end + 1 if end >= 0 else len(data)), number + 1
     else:
         notes.append("no header: client, transport and configuration are unknown")
+    found = columns.gather(data, start) if len(data) > BIG else None
+    if found is not None:
+        # nothing in it needs a second look: the event objects can wait until somebody asks for one
+        where = range(number, number + len(found.seq))
+        events = columns.Events(found, _Reading(source.file, data, start, number).all)
+        return Record(
+            header or {},
+            events,
+            (),
+            NAME,
+            notes,
+            source.name,
+            header_line,
+            _Lines(data, where, {}),
+            where,
+            (source.file,),
+        )
     reading = _Reading(source.file, data, start, number)
     reading.run()
     events, unread = reading.events, reading.unread
@@ -123,7 +141,7 @@ def _name_repeats(reading: _Reading) -> None:
 class _Lines(Sequence[bytes]):
     """The text of each event's line, cut out of the file when it is asked for."""
 
-    def __init__(self, data: bytes, linenos: array[int], rewritten: dict[int, bytes]) -> None:
+    def __init__(self, data: bytes, linenos: Sequence[int], rewritten: dict[int, bytes]) -> None:
         self._data = data
         self._linenos = linenos
         self._rewritten = rewritten
@@ -168,6 +186,11 @@ class _Reading:
         self.rewritten: dict[int, bytes] = {}
         self._shared: dict[tuple[str, ...], dict[str, str]] = {}
         self._last: dict[Any, dict[str, str]] = {}
+
+    def all(self) -> list[Event]:
+        """Read, and give the events."""
+        self.run()
+        return self.events
 
     def run(self) -> None:
         collecting = gc.isenabled()

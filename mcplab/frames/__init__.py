@@ -9,7 +9,8 @@ import pandas as pd
 from msgspec import UNSET
 
 from mcplab.channels import Marks
-from mcplab.frames import activity, connections, declared, messages, table, transport
+from mcplab.formats.columns import Events
+from mcplab.frames import activity, connections, declared, direct, messages, table, transport
 from mcplab.frames.links import Link, links
 from mcplab.frames.wire import Wire
 from mcplab.model import Record
@@ -61,7 +62,17 @@ class Tables:
         return given - int((self.ts != table.NO_TIME).sum())
 
     @cached_property
+    def direct(self) -> pd.DataFrame | None:
+        """The table of messages without a walk over event objects; None where it takes one."""
+        events = self.record.events
+        if not isinstance(events, Events) or "wire" in self.__dict__:
+            return None
+        return direct.messages(events.columns, self.record, self.name)
+
+    @cached_property
     def messages(self) -> pd.DataFrame:
+        if self.direct is not None:
+            return self.direct
         return messages.messages(self.wire, self.name, self.instance, self.ts)
 
     @cached_property

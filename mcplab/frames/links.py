@@ -73,6 +73,15 @@ class Link:
         if (era, version) not in self.agreed:
             self.agreed.append((era, version))
 
+    def hear(self, client: Any) -> None:
+        """Take in a ``clientInfo`` as raw text; the first one stays."""
+        if client is UNSET or self.info is not None:
+            return
+        self.info = envelope.text(client)
+        said = envelope.decode(client, Implementation)
+        self.info_name = envelope.string(said.name)
+        self.info_version = envelope.string(said.version)
+
     def offer(self, version: str | None) -> None:
         """Note an offered version once."""
         if version is not None and version not in self.offers:
@@ -90,7 +99,7 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
         link = found.get(conn)
         if link is None:
             link = found[conn] = Link(conn, number)
-            link.client = header.get("client") if isinstance(header.get("client"), Mapping) else None
+            link.client = client_of(header)
             label = header.get("label")
             link.config = jsontext.printable(label) if isinstance(label, str) and label else record.name
             link.mode = mode
@@ -118,8 +127,14 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
     if wire.transport == "stdio":
         for link in found.values():
             link.session = "local"
-    _instances(found, name)
+    instances(found, name)
     return found
+
+
+def client_of(header: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The header's client object."""
+    client = header.get("client")
+    return client if isinstance(client, Mapping) else None
 
 
 def _mode(header: Mapping[str, Any]) -> str:
@@ -161,11 +176,11 @@ def _take(wire: Wire, number: int, link: Link) -> None:
             link.initializes += 1
             link.offer(wire.version[number])
             params = wire.params.get(number)
-            _client(link, params.client if params is not None else UNSET)
+            link.hear(params.client if params is not None else UNSET)
         elif wire.era[number] == "modern":
             link.offer(wire.version[number])
             meta = wire.meta.get(number)
-            _client(link, meta.client if meta is not None else UNSET)
+            link.hear(meta.client if meta is not None else UNSET)
         disputed = wire.disputed.get(number)
         if disputed is not None and _went_on(wire, number, disputed):
             _initialized(wire, disputed, link)
@@ -205,15 +220,6 @@ def _initialized(wire: Wire, number: int, link: Link) -> None:
         link.instructions = envelope.string(result.instructions)
 
 
-def _client(link: Link, raw: Any) -> None:
-    if raw is UNSET or link.info is not None:
-        return
-    link.info = envelope.text(raw)
-    said = envelope.decode(raw, Implementation)
-    link.info_name = envelope.string(said.name)
-    link.info_version = envelope.string(said.version)
-
-
 def _server(link: Link, raw: Any) -> None:
     if raw is UNSET:
         return
@@ -222,7 +228,7 @@ def _server(link: Link, raw: Any) -> None:
     link.server_version = envelope.string(said.version)
 
 
-def _instances(found: dict[str, Link], stem: str) -> None:
+def instances(found: dict[str, Link], stem: str) -> None:
     """One run of one client against one server: by the header's client, else by equal clientInfo and endpoint."""
     groups: dict[Any, list[Link]] = {}
     for link in found.values():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from mcplab.formats.columns import STAMP
 from mcplab.jsontext import printable
 from mcplab.model import COLUMNS, NO_TIME
 
@@ -51,9 +53,57 @@ def integers(values: Sequence[int | None]) -> pd.api.extensions.ExtensionArray:
     return pd.arrays.IntegerArray(np.array(filled, dtype="int64"), np.array(missing, dtype=bool))
 
 
-def constant(value: str, count: int) -> pd.api.extensions.ExtensionArray:
-    """A ``str`` column of one word."""
-    return pd.array(pa.repeat(pa.scalar(printable(value), pa.large_string()), count), dtype="str")  # type: ignore
+def constant(value: str | None, count: int) -> pd.api.extensions.ExtensionArray:
+    """A ``str`` column of one word, or of none."""
+    word = None if value is None else printable(value)
+    return pd.array(pa.repeat(pa.scalar(word, pa.large_string()), count), dtype="str")  # type: ignore
+
+
+def coded(codes: np.ndarray, words: Sequence[str | None]) -> pd.api.extensions.ExtensionArray:
+    """A ``str`` column of words named by their place in ``words``; None is missing."""
+    known = pa.array([None if word is None else printable(word) for word in words], type=pa.large_string())
+    return pd.array(known.take(pa.array(codes)), dtype="str")  # type: ignore[return-value]
+
+
+def combined(*columns: np.ndarray) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    """Combinations of small numbers from 0 on that occur side by side, and the place in that list of each row's."""
+    shape = tuple(int(column.max(initial=0)) + 1 for column in columns)
+    flat = np.ravel_multi_index([column.astype("int64") for column in columns], shape)
+    found = np.flatnonzero(np.bincount(flat))
+    place = np.zeros(int(found.max(initial=0)) + 1, dtype="int32")
+    place[found] = np.arange(len(found))
+    return list(zip(*(part.tolist() for part in np.unravel_index(found, shape)), strict=True)), place[flat]
+
+
+def pick(codes: np.ndarray, numbers: Sequence[int | None]) -> pd.api.extensions.ExtensionArray:
+    """An ``Int64`` column of numbers named by their place in ``numbers``."""
+    return integers(numbers).take(codes)
+
+
+def blocks(
+    data: Sequence[bytes], sizes: Sequence[int], pieces: Sequence[tuple[int, int, int, int]]
+) -> pd.api.extensions.ExtensionArray:
+    """A ``str`` column of texts that stand one behind the other in blocks, without a copy where they are UTF-8.
+
+    ``sizes``: bytes of each text. ``pieces``: (block, from, to, number of texts).
+    """
+    counts = [0] * len(data)
+    for block, _, _, count in pieces:
+        counts[block] += count
+    arrays: list[pa.Array] = []
+    lengths, start = np.asarray(sizes, dtype="int64"), 0
+    for block, count in zip(data, counts, strict=True):
+        ends = np.zeros(count + 1, dtype="int64")
+        np.cumsum(lengths[start : start + count], out=ends[1:])
+        start += count
+        array = pa.LargeStringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(block))
+        try:
+            if not block.isascii():
+                array.validate(full=True)
+            arrays.append(array)
+        except pa.ArrowInvalid:
+            arrays.append(_texts([block[a:b] for a, b in pairwise(ends.tolist())]))
+    return pd.array(pa.chunked_array(arrays, type=pa.large_string()), dtype="str")  # type: ignore[return-value]
 
 
 def times(micros: Sequence[int] | np.ndarray) -> pd.DatetimeIndex:
@@ -70,6 +120,18 @@ def parse_times(texts: Sequence[str | None]) -> np.ndarray:
         series = pd.Series([None if t is None else printable(t) for t in texts], dtype="str")
         parsed = pd.to_datetime(series, format="ISO8601", utc=True, errors="coerce")
         return parsed.dt.as_unit("us").dt.tz_localize(None).to_numpy().view("int64")
+
+
+def stamps(pieces: Sequence[str]) -> np.ndarray:
+    """As ``parse_times``, of texts as ``2026-01-05T10:00:00.000000Z`` that stand one behind the other."""
+    data = "".join(pieces).encode()
+    count = len(data) // STAMP
+    ends = pa.py_buffer(np.arange(0, len(data) + 1, STAMP, dtype="int32"))
+    array = pa.StringArray.from_buffers(count, ends, pa.py_buffer(data))
+    try:
+        return array.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return parse_times(array.to_pylist())
 
 
 def build(table: str, columns: Mapping[str, Any]) -> pd.DataFrame:

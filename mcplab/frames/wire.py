@@ -84,7 +84,6 @@ class Wire:
         self.params: dict[int, Params] = {}  # of requests and notifications that were looked into
         self.meta: dict[int, Meta] = {}
         self.results: dict[int, Result] = {}
-        self._versions: dict[bytes, tuple[str, str | None]] = {}  # text of a protocolVersion in _meta -> era, version
         collecting = gc.isenabled()
         gc.disable()  # a walk makes many small objects and no garbage: looking for some would take half the time
         try:
@@ -224,7 +223,7 @@ class Wire:
                 if replies is None and kind == "response" and sender == "server" and pending.get(conn):
                     self._dispute(number, pending[conn], state)
             elif kind == "invalid":
-                era, version = _in_force(state)
+                era, version = in_force(state)
             else:
                 era, version = self._asked(number, body, method or "", sender, state, exchange)
                 if method is not None and not method.isascii():
@@ -262,42 +261,9 @@ class Wire:
             if params.meta is not UNSET:
                 meta = self.meta[number] = params.meta
         if method == "initialize":
-            state.legacy = True
-            offered = envelope.word(params.version) if params is not None else None
-            return "legacy", offered
-        if meta is not None and sender != "server":
-            if meta.version is not UNSET:
-                said = self._versions.get(key := bytes(meta.version))
-                if said is None:
-                    version = envelope.string(meta.version)
-                    era = spec.era(version) if version is not None else "modern"
-                    # an era nobody knows yet is no legacy one: those are all published
-                    said = self._versions[key] = ("modern" if era == "unknown" else era, version)
-                if said[0] == "modern":
-                    state.modern = True
-                return said
-            if meta.capabilities is not UNSET:
-                state.modern = True
-                return "modern", _header(exchange)
-        if meta is not None and meta.subscription is not UNSET:
-            return "modern", _header(exchange)
-        eras = spec.eras_of(method, "c2s" if sender != "server" else "s2c")
-        header = _header(exchange)
-        if eras == {"modern"}:
-            state.modern = state.modern or sender != "server"
-            return "modern", header
-        if eras == {"legacy"}:
-            return "legacy", state.selected or header
-        if header is not None:
-            era = spec.era(header)
-            if era == "modern":
-                state.modern = state.modern or sender != "server"
-                return "modern", header
-            if era == "legacy":
-                return "legacy", state.selected or header
-        if exchange is not None and exchange.modern:
-            return "modern", header
-        return _in_force(state)
+            return begun(state, params.version if params is not None else UNSET)
+        modern = exchange is not None and exchange.modern
+        return asked(method, sender, meta, state, _header(exchange), modern)
 
     def _answered(
         self, number: int, body: Envelope, kind: str, replies: int | None, state: State, exchange: Exchange | None
@@ -322,7 +288,7 @@ class Wire:
             return "modern", _header(exchange)
         if exchange is not None and exchange.modern:
             return "modern", _header(exchange)
-        return _in_force(state)
+        return in_force(state)
 
     def _dispute(self, number: int, waiting: list[int], state: State) -> None:
         """An initialize result under another id than its request's: shown as what it looks like, and disputed."""
@@ -330,6 +296,56 @@ class Wire:
         if result is not None and result.version is not UNSET and waiting[0] not in self.disputed:
             self.disputed[waiting[0]] = number
             state.selected = envelope.word(result.version)
+
+
+def begun(state: State, offered: Any) -> tuple[str, str | None]:
+    """Era and version of an ``initialize``."""
+    state.legacy = True
+    return "legacy", envelope.word(offered)
+
+
+_said: dict[bytes, tuple[str, str | None]] = {}  # text of a protocolVersion in _meta -> era, version
+
+
+def asked(
+    method: str, sender: str | None, meta: Meta | None, state: State, header: str | None, modern: bool
+) -> tuple[str, str | None]:
+    """Era and version of any other request or notification: what it says itself, else what is in force.
+
+    ``header``: the ``MCP-Protocol-Version`` of its HTTP exchange; ``modern``: a modern request was posted there.
+    """
+    if meta is not None and sender != "server":
+        if meta.version is not UNSET:
+            said = _said.get(key := bytes(meta.version))
+            if said is None:
+                version = envelope.string(meta.version)
+                era = spec.era(version) if version is not None else "modern"
+                if len(_said) > 1000:
+                    _said.clear()
+                # an era nobody knows yet is no legacy one: those are all published
+                said = _said[key] = ("modern" if era == "unknown" else era, version)
+            if said[0] == "modern":
+                state.modern = True
+            return said
+        if meta.capabilities is not UNSET:
+            state.modern = True
+            return "modern", header
+    if meta is not None and meta.subscription is not UNSET:
+        return "modern", header
+    eras = spec.eras_of(method, "c2s" if sender != "server" else "s2c")
+    if eras == {"modern"}:
+        state.modern = state.modern or sender != "server"
+        return "modern", header
+    if eras == {"legacy"}:
+        return "legacy", state.selected or header
+    if header is not None:
+        era = spec.era(header)
+        if era == "modern":
+            state.modern = state.modern or sender != "server"
+            return "modern", header
+        if era == "legacy":
+            return "legacy", state.selected or header
+    return ("modern", header) if modern else in_force(state)
 
 
 def _appender(values: list[Any]) -> Any:
@@ -347,7 +363,8 @@ def _header(exchange: Exchange | None) -> str | None:
     return exchange.request_headers.get("mcp-protocol-version") if exchange is not None else None
 
 
-def _in_force(state: State) -> tuple[str, str | None]:
+def in_force(state: State) -> tuple[str, str | None]:
+    """Era and version of a message that says nothing of them."""
     if state.legacy and not state.modern:
         return "legacy", state.selected
     if state.modern and not state.legacy:

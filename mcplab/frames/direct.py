@@ -1,0 +1,360 @@
+"""The table ``messages`` of a big plain trace, straight from its columns.
+
+The same walk as ``wire.Wire`` makes, on small numbers in place of objects, for captures in which nothing is odd: each
+message is one object with a direction, and on HTTP each belongs to an exchange. For anything else the answer is None
+and the walk over the events has to do it. tests/test_direct.py holds both against each other.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+from msgspec import UNSET, Raw, Struct, field
+
+from mcplab import channels, envelope
+from mcplab.envelope import Opt, Result, Text
+from mcplab.formats.columns import Codes, Columns
+from mcplab.frames.links import Link, client_of, instances
+from mcplab.frames.posts import Posts
+from mcplab.frames.table import blocks, build, coded, combined, constant, pick, stamps, times
+from mcplab.frames.wire import State, asked, begun, in_force
+from mcplab.model import NO_TIME, TRANSPORTS, Record
+from mcplab.pairing import Pairing
+
+KINDS = ("request", "notification", "response", "error", "invalid")
+REQUEST, NOTIFICATION, RESPONSE, ERROR, INVALID = range(5)
+
+
+class _Inside(Struct, gc=False):
+    """What the walk asks of ``params``."""
+
+    meta: Text = field(default=UNSET, name="_meta")
+    version: Text = field(default=UNSET, name="protocolVersion")
+    client: Text = field(default=UNSET, name="clientInfo")
+
+
+class _Shell(Struct, gc=False):
+    """As ``envelope.Envelope``, with ``params`` looked into."""
+
+    method: str | Opt = UNSET
+    id: Text = UNSET
+    params: _Inside | Opt = UNSET
+    result: Text = UNSET
+    error: Text = UNSET
+
+
+_shells = msgspec.json.Decoder(_Shell)
+
+
+class _Shells:
+    """The outsides of all messages: a place a message."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.methods = Codes({UNSET: 0, "initialize": 1, "ping": 2})
+        self.ids = Codes({UNSET: 0})
+        self.method = array("i")
+        self.id = array("i")
+        self.inside: dict[int, _Inside] = {}
+        result, error = bytearray(), bytearray()
+        blocks, number = list(map(memoryview, columns.blocks)), 0
+        for block, start, end, count in columns.pieces:
+            made = _shells.decode_lines(blocks[block][start:end])
+            if len(made) != count:
+                raise msgspec.DecodeError("not one object a message")
+            self.method.extend(map(self.methods.__getitem__, [shell.method for shell in made]))
+            ids: Any = [shell.id for shell in made]
+            try:
+                ids = list(map(bytes, ids))
+            except TypeError:
+                ids = [UNSET if each is UNSET else bytes(each) for each in ids]
+            self.id.extend(map(self.ids.__getitem__, ids))
+            result += bytes([shell.result is not UNSET for shell in made])
+            error += bytes([shell.error is not UNSET for shell in made])
+            for at, params in enumerate([shell.params for shell in made], number):
+                if params is not UNSET and not (params.meta is params.version is params.client is UNSET):
+                    self.inside[at] = params
+            number += count
+        called, named = np.frombuffer(self.method, "int32") != 0, np.frombuffer(self.id, "int32") != 0
+        answers = np.frombuffer(result, "u1") + 2 * np.frombuffer(error, "u1")
+        answered = np.array([INVALID, RESPONSE, ERROR, INVALID], "u1")[answers]
+        asks = np.where(answers == 0, np.where(named, REQUEST, NOTIFICATION), INVALID)
+        self.kind: np.ndarray = np.where(called, asks, answered).astype("u1")
+
+
+class _Walk:
+    """Connection by connection: which request an answer answers, era and version of each message."""
+
+    def __init__(self, columns: Columns, shells: _Shells, client: np.ndarray, conn: np.ndarray, posts: Posts) -> None:
+        self.shells = shells
+        self.posts = posts
+        self.said = Codes()  # (era, version) -> code
+        self.saying = array("i")
+        self.reply = array("i")  # the row that is answered, or -1
+        self.clients: dict[int, Raw] = {}  # connection -> clientInfo
+        self.disputed = False
+        self._states = Codes({(False, False, None, False): 0})
+        self._known: list[tuple[Any, ...]] = list(self._states)
+        self._text = _Texts(columns)
+        self._names = list(shells.methods)
+        self._run(client, conn)
+
+    def _load(self, code: int) -> State:
+        state = State()
+        state.legacy, state.modern, state.selected, state.served = self._known[code]
+        return state
+
+    def _keep(self, state: State) -> int:
+        code = self._states[state.legacy, state.modern, state.selected, state.served]
+        if code == len(self._known):
+            self._known.append((state.legacy, state.modern, state.selected, state.served))
+        return code
+
+    def _run(self, client: np.ndarray, conn: np.ndarray) -> None:
+        shells, said, saying, reply, methods = self.shells, self.said, self.saying, self.reply, self.shells.method
+        at, header, inside = self.posts.at, [*self.posts.header, None], shells.inside
+        states = [0] * (int(conn.max()) + 1)
+        modern = [False] * len(header)  # the last place stands for messages without an exchange
+        pending: dict[int, list[int]] = {}
+        heads = Codes()
+        head_of = np.array([heads[each] for each in header])
+        # what an ordinary request says of its era, as one number; and connection, who asked, id as another
+        plain = (np.frombuffer(methods, "int32") * 2 + client) * len(heads) + head_of[at]
+        keys = (conn * 2 + (client == (shells.kind <= NOTIFICATION))) * len(shells.ids) + np.frombuffer(
+            shells.id, "int32"
+        )
+        memo: list[dict[int, tuple[int, int, bool]]] = [{}, {}]  # state and whether the POST is modern -> what is said
+        pairing = Pairing()
+        ask, answer = pairing.request, pairing.answer
+        for number, (kind, own, home, post, same, key) in enumerate(
+            zip(shells.kind.tobytes(), client.tobytes(), *map(_slim, (conn, at, plain, keys)), strict=True)
+        ):
+            replies = -1
+            if kind <= NOTIFICATION:
+                state = states[home]
+                if (number in inside) or methods[number] == 1:
+                    method, params = methods[number], inside.get(number)
+                    found = self._asked(state, method, own, header[post], modern[post], params)
+                    if own and params is not None and kind == REQUEST and (found[2] or method == 1):
+                        self._client(home, method, params)
+                    if own and kind == REQUEST and method == 1:
+                        pending.setdefault(home, []).append(number)
+                else:
+                    known = memo[state * 2 + modern[post]]
+                    found = known.get(same)
+                    if found is None:
+                        found = self._asked(state, methods[number], own, header[post], modern[post], None)
+                        known[same] = found
+                code, states[home], new = found
+                while len(memo) < 2 * len(self._states):
+                    memo.append({})
+                if kind == REQUEST:
+                    if new and own and post >= 0:
+                        modern[post] = True
+                        ask(number, key, post, own_post=True)
+                    else:
+                        ask(number, key, post if post >= 0 else None)
+            elif kind == INVALID:
+                code = said[in_force(self._load(states[home]))]
+            else:
+                row, again = answer(key, None if own or post < 0 else post)
+                if row is None:
+                    if kind == RESPONSE and not own and pending.get(home):
+                        self.disputed = True
+                        return
+                    code = self._alone(number, kind, self._load(states[home]), header[post], modern[post])
+                else:
+                    replies = row
+                    methods[number] = methods[row]
+                    code = saying[row]
+                    if methods[row] == 1:
+                        if not again and row in pending.get(home, ()):
+                            pending[home].remove(row)
+                        if kind == RESPONSE:
+                            now = self._load(states[home])
+                            now.selected = envelope.word(self._result(number).version)
+                            states[home] = self._keep(now)
+                            code = said["legacy", now.selected]
+                            while len(memo) < 2 * len(self._states):
+                                memo.append({})
+            saying.append(code)
+            reply.append(replies)
+
+    def _asked(
+        self, state: int, method: int, own: int, header: str | None, modern: bool, params: _Inside | None
+    ) -> tuple[int, int, bool]:
+        now = self._load(state)
+        if method == 1:
+            found = begun(now, params.version if params is not None else UNSET)
+        else:
+            name = self._names[method]
+            meta = None
+            if params is not None and params.meta is not UNSET:
+                meta = envelope.decode(params.meta, envelope.Meta)
+            found = asked(name, "client" if own else "server", meta, now, header, modern)
+        return self.said[found], self._keep(now), found[0] == "modern"
+
+    def _alone(self, number: int, kind: int, state: State, header: str | None, modern: bool) -> int:
+        """An answer to nothing that was seen."""
+        if modern or (kind == RESPONSE and self._result(number).kind is not UNSET):
+            return self.said["modern", header]
+        return self.said[in_force(state)]
+
+    def _result(self, number: int) -> Result:
+        return envelope.decode(envelope.decode(self._text[number], envelope.Envelope).result, Result)
+
+    def _client(self, home: int, method: int, params: _Inside) -> None:
+        if home in self.clients:
+            return
+        raw = params.client if method == 1 else UNSET
+        if method != 1 and params.meta is not UNSET:
+            raw = envelope.decode(params.meta, envelope.Meta).client
+        if raw is not UNSET:
+            self.clients[home] = raw
+
+
+def _slim(numbers: np.ndarray) -> array[int]:
+    """To go through once: unlike a list, this makes an object of a number only for a moment."""
+    return array("q", numbers.astype("int64").tobytes())
+
+
+class _Texts:
+    """A message's text by its number."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._blocks = columns.blocks
+        self._ends = np.cumsum(np.frombuffer(columns.sizes, "int64"))
+        self._sizes = columns.sizes
+        self._starts = np.cumsum([0, *map(len, columns.blocks)])
+
+    def __getitem__(self, number: int) -> bytes:
+        end = int(self._ends[number])
+        start = end - self._sizes[number]
+        block = int(np.searchsorted(self._starts, start, side="right")) - 1
+        base = int(self._starts[block])
+        return self._blocks[block][start - base : end - base]
+
+
+def messages(columns: Columns, record: Record, name: str) -> pd.DataFrame | None:
+    """The table; None where the capture is none of those that this module understands."""
+    collecting = gc.isenabled()
+    gc.disable()  # as for the walk: many small objects, no garbage
+    try:
+        return _messages(columns, record, name)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _messages(columns: Columns, record: Record, name: str) -> pd.DataFrame | None:
+    transport = TRANSPORTS.get(str(record.header.get("transport")))
+    at = np.frombuffer(columns.at, "int32")
+    letters = np.frombuffer(columns.dir, "u1")[at]
+    odd = columns.endpoint or transport == "sse" or UNSET in columns.peers or (letters == ord("-")).any()
+    if odd or not len(at):
+        return None
+    try:
+        shells = _Shells(columns)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    sent = letters == ord("c")
+    method = np.array(shells.method)
+    initialize = (shells.kind == REQUEST) & (method == 1)
+    listen = (shells.kind == REQUEST) & (method == shells.methods.get("subscriptions/listen", -1))
+    posts = Posts(columns, at, sent, initialize, listen)
+    if posts.http and (posts.at < 0).any():
+        return None
+    conn = posts.conn[at]
+    walk = _Walk(columns, shells, sent, conn, posts)
+    if walk.disputed:
+        return None
+    instance = _instances(record, columns, posts, walk.clients, name)
+    return _table(columns, shells, walk, posts, at, sent, conn, transport, instance, name)
+
+
+def _instances(record: Record, columns: Columns, posts: Posts, clients: dict[int, Raw], name: str) -> dict[str, str]:
+    """Connection -> instance, in wire order."""
+    header = client_of(record.header)
+    names = list(posts.conns)
+    codes, first = np.unique(posts.conn, return_index=True)
+    links: dict[str, Link] = {}
+    for code, number in sorted(zip(codes.tolist(), first.tolist(), strict=True), key=lambda pair: pair[1]):
+        link = links[names[code]] = Link(names[code], number)
+        link.client = header
+        link.endpoint = posts.endpoints.get(code)
+        link.hear(clients.get(code, UNSET))
+    for number, client in columns.opens:
+        if client is not UNSET:
+            links[names[posts.conn[number]]].client = client
+    instances(links, name)
+    return {link.name: link.instance for link in links.values()}
+
+
+def _table(
+    columns: Columns, shells: _Shells, walk: _Walk, posts: Posts, at: np.ndarray, sent: np.ndarray, conn: np.ndarray,
+    transport: str | None, instance: dict[str, str], name: str,
+) -> pd.DataFrame:  # fmt: skip
+    count = len(at)
+    names = list(posts.conns)
+    said = list(walk.said)
+    saying = np.array(walk.saying)
+    reply = np.array(walk.reply)
+    answers = reply >= 0
+    seq = np.frombuffer(columns.seq, "int64")[at]
+    moments = stamps(columns.stamps)[at]
+    latency = np.full(count, np.nan)
+    pairs = answers & (moments != NO_TIME) & (moments[reply] != NO_TIME)
+    latency[pairs] = (moments[pairs] - moments[reply[pairs]]) / 1e6
+    methods = [None, *list(shells.methods)[1:]]
+    method = np.array(shells.method)
+    fact = np.frombuffer(columns.fact, "int32")[at]
+    none = constant(None, count)
+    exchange = posts.at
+    if posts.http:
+        channel = coded(posts.channel[exchange], posts.channels)
+        key = coded(np.frombuffer(columns.exchange, "int32")[at], [None, *list(columns.exchanges)[1:]])
+        verb = posts.method[exchange]
+    else:
+        channel = constant(channels.STDIO if transport == "stdio" else channels.UNKNOWN, count)
+        key, verb = none, np.zeros(count, dtype=int)
+    status = posts.statuses
+    shown, activity = combined(shells.kind, method == 2, posts.status_code[fact], verb)
+    words = [
+        channels.message_activity(KINDS[kind], bool(ping), status[code], posts.verbs[way])
+        for kind, ping, code, way in shown
+    ]
+    conns = coded(conn, names)
+    peer, peers = np.frombuffer(columns.peer, "int32")[at], list(columns.peers)
+    return build(
+        "messages",
+        {
+            "trace": constant(name, count),
+            "instance": coded(conn, [instance.get(each) for each in names]),
+            "conn": conns,
+            "peer": conns if names == peers and (conn == peer).all() else coded(peer, peers),
+            "seq": seq,
+            "part": pick(np.full(count, 0), [None]),
+            "ts": times(moments),
+            "sender": coded(sent.astype(int), ["server", "client"]),
+            "kind": coded(shells.kind, KINDS),
+            "method": coded(method, methods),
+            "id": coded(np.array(shells.id), [None, *(str(each, "utf-8", "replace") for each in list(shells.ids)[1:])]),
+            "reply_to": pd.arrays.IntegerArray(np.where(answers, seq[reply], 0), ~answers),
+            "reply_part": pick(np.full(count, 0), [None]),
+            "latency": latency,
+            "era": coded(saying, [era for era, _ in said]),
+            "version": coded(saying, [version for _, version in said]),
+            "channel": channel,
+            "activity": coded(activity, words),
+            "http_exchange": key,
+            "http_method": coded(verb, posts.verbs),
+            "status": pick(posts.status_code[fact], status),
+            "content_type": coded(posts.type_code[fact], posts.types),
+            "size": np.array(columns.sizes, dtype="int64"),
+            "message": blocks(columns.blocks, columns.sizes, columns.pieces),
+        },
+    )
