@@ -94,6 +94,17 @@ def test_on_a_capture_without_any_declaration(name, tmp_path):
     assert "1 capture of 1 client" in said
 
 
+def test_the_rules_lesson_tells_of_a_breach_by_a_client_that_nobody_knows(tmp_path, captures):
+    hello = stories.hello({}, {})
+    hello[0][1]["params"]["clientInfo"] = {"name": "mystery-client", "version": "0.0.1"}
+    made = make_trace([*hello, ("client", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})])
+    said = run("04-rules", tmp_path, [str(made.save(tmp_path / "mystery.jsonl"))])
+    assert "<code>mystery-client 0.0.1</code>: 1 of 1 instance; <code>gate.tools-request</code>" in said
+    assert "in a capture of <code>mystery-client 0.0.1</code>" in said
+    assert (tmp_path / "charts" / "findings.svg").exists()
+    assert "gate.tools-request" in (tmp_path / "tables" / "findings.csv").read_text(encoding="utf-8")
+
+
 # As they are stored --------------------------------------------------------------------------------
 
 

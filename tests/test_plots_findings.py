@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 from figures import assert_legible, said
@@ -111,7 +112,7 @@ def test_a_count_stands_beside_its_mark_or_below_it() -> None:
     for ax, below in ((few, False), (wide, True)):
         (note, *_) = [text for text in ax.texts if str(text.get_gid()).startswith("count:")]
         (mark,) = [line for line in ax.lines if line.get_gid() == str(note.get_gid()).removeprefix("count:")]
-        x, y = map(float, mark.get_xydata()[0])
+        x, y = map(float, np.asarray(mark.get_xydata())[0])
         assert (note.get_position()[1] > y) is below
         assert (note.get_position()[0] > x) is not below
         assert_legible(ax)
