@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mcplab.channels import Marks
-from mcplab.model import CHANNELS, NO_TIME, PRIORITY, TraceError
+from mcplab.model import CHANNELS, NO_TIME, PRIORITY, TraceError, ArgumentError
 
 MOST_STEPS = 1_000_000
 """More steps than this are refused: nobody reads them, and their table would fill the memory."""
@@ -48,11 +48,11 @@ def timeline(
         TraceError: no event has a time (use ``axis="seq"``), there is no such instance, or so many steps are no table.
     """
     if axis not in ("time", "seq"):
-        raise TraceError(f"axis={axis!r}: it is 'time' or 'seq'")
+        raise ArgumentError(f"axis={axis!r}: it is 'time' or 'seq'")
     if steps is not None and (not isinstance(steps, Integral) or steps < 1):
-        raise TraceError(f"steps={steps!r}: a timeline has a whole number of steps, at least one")
+        raise ArgumentError(f"steps={steps!r}: a timeline has a whole number of steps, at least one")
     if not isinstance(step_seconds, Real) or not math.isfinite(step_seconds) or step_seconds <= 0:
-        raise TraceError(f"step_seconds={step_seconds!r}: a step lasts longer than nothing, and not for ever")
+        raise ArgumentError(f"step_seconds={step_seconds!r}: a step lasts longer than nothing, and not for ever")
     marks: Marks = trace.marks
     instances = np.asarray(marks.instance, dtype=object)
     chosen = np.ones(len(instances), dtype=bool) if instance is None else instances == instance
@@ -86,7 +86,7 @@ def _microseconds(seconds: float) -> float:
     length = seconds * 1e6
     whole = round(length)
     if whole < 1:
-        raise TraceError(f"step_seconds={seconds}: times are known to the microsecond, no step is shorter")
+        raise ArgumentError(f"step_seconds={seconds}: times are known to the microsecond, no step is shorter")
     return whole if math.isclose(length, whole, rel_tol=1e-12) else length
 
 
@@ -125,8 +125,8 @@ def _moment(end: Any) -> int:
     try:
         moment = pd.Timestamp(end)
     except (ValueError, TypeError) as error:
-        raise TraceError(f"end={end!r} is no time: {error}") from None
+        raise ArgumentError(f"end={end!r} is no time: {error}") from None
     if pd.isna(moment):
-        raise TraceError(f"end={end!r} is no time")
+        raise ArgumentError(f"end={end!r} is no time")
     moment = moment.tz_localize("UTC") if moment.tzinfo is None else moment.tz_convert("UTC")
     return int(moment.as_unit("us").asm8.view("int64"))  # .value would be nanoseconds in any unit

@@ -11,7 +11,7 @@ import pandas as pd
 
 from mcplab import jsontext
 from mcplab.capabilities import as_text, flatten
-from mcplab.model import CELL_STATES, JsonText, Sentinel, TraceError
+from mcplab.model import CELL_STATES, JsonText, Sentinel, TraceError, ArgumentError
 from mcplab.spec import capability, is_revision, path_key, split
 from mcplab.versions import label_key
 
@@ -29,7 +29,7 @@ def speaking(traces: Any, party: str) -> pd.DataFrame:
     results); where a connection sent none of those, what it did send counts.
     """
     if party not in PLACES:
-        raise TraceError(f"party={party!r}: it is 'client' or 'server'")
+        raise ArgumentError(f"party={party!r}: it is 'client' or 'server'")
     if not hasattr(traces, "declarations"):
         raise TraceError(
             f"a {type(traces).__name__} is no trace; read_traces makes Traces of files and of Trace objects"
@@ -64,7 +64,9 @@ class Evidence(Mapping[tuple[str, Any], list[tuple[str, int]]]):
         path, who = key
         if who not in self._where:
             raise KeyError(key)
-        return self._said[who].get(path) or self._where[who]
+        found, all_ = self._said[who].get(path, []), self._where[who]
+        # messages without the path are evidence too, for the absence that makes the cell vary
+        return found if len(found) == len(all_) else all_
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         return ((path, who) for who, paths in self._said.items() for path in paths)
@@ -108,11 +110,11 @@ def compare(
         TraceError: ``by``, ``party`` or ``tier`` is not known.
     """
     if tier != "observed":
-        raise TraceError(f"tier={tier!r}: only 'observed' statements (messages) can be compared")
+        raise ArgumentError(f"tier={tier!r}: only 'observed' statements (messages) can be compared")
     keys = [by] if isinstance(by, str) else list(by)
     unknown = [key for key in keys if key not in BY]
     if unknown or not keys:
-        raise TraceError(f"by={by!r}: it is one or more of {', '.join(BY)}")
+        raise ArgumentError(f"by={by!r}: it is one or more of {', '.join(BY)}")
     rows = speaking(traces, party)
     everyone = _everyone(traces, keys, by)
     return _matrix(rows, keys, by, party, everyone, long=long)

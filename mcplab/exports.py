@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pandas as pd
 
 from mcplab.look import ALT
-from mcplab.model import ExportError
+from mcplab.model import ExportError, FormatError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,12 +87,12 @@ def _plan(
     """Each file to write with its format."""
     suffix = target.suffix[1:].lower()
     if not target.name:
-        raise ExportError(f"cannot export to {str(target)!r}: it names no file")
+        raise FormatError(f"cannot export to {str(target)!r}: it names no file")
     if formats is None:
         if suffix in known:
             return [(target, suffix)]
         if suffix in (*FIGURE_FORMATS, *TABLE_FORMATS) or (suffix.isalpha() and len(suffix) <= 5):
-            raise ExportError(
+            raise FormatError(
                 f"cannot export to {target.name!r}: this is written as {', '.join(known)}; use one of these"
             )
         wanted = list(default)
@@ -101,7 +101,7 @@ def _plan(
         wanted = list(dict.fromkeys(kind.lower().lstrip(".") for kind in given))
         unknown = [kind for kind in wanted if kind not in known]
         if unknown or not wanted:
-            raise ExportError(
+            raise FormatError(
                 f"cannot export as {', '.join(unknown) or 'nothing'}: this is written as {', '.join(known)}"
             )
     base = target.with_suffix("") if suffix in known else target
@@ -243,8 +243,16 @@ def _grid(frame: pd.DataFrame) -> Grid:
     columns = [flat.iloc[:, at] for at in range(flat.shape[1])]
     numeric = [pd.api.types.is_numeric_dtype(c.dtype) and not pd.api.types.is_bool_dtype(c.dtype) for c in columns]
     text = [pd.api.types.is_string_dtype(c.dtype) or c.dtype == object for c in columns]
-    cells = [[_cell(value) for value in column] for column in columns]
-    return Grid([str(name) for name in flat.columns], list(zip(*cells, strict=True)), numeric, text)
+    cells = [[_visible(_cell(value)) for value in column] for column in columns]
+    return Grid([_visible(str(name)) for name in flat.columns], list(zip(*cells, strict=True)), numeric, text)
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+def _visible(text: str) -> str:
+    """Control characters as escapes: a terminal that shows the file would act on them."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 _QUOTED = re.compile(r'[",\r\n]')

@@ -17,7 +17,10 @@ from msgspec import UNSET, UnsetType
 #   ├── TraceError              a trace cannot be read, or cannot answer the question asked
 #   ├── HandshakeError          a live handshake failed; .trace holds what was recorded so far
 #   ├── SpecError               the protocol data does not know what was asked for
-#   └── ExportError             a figure or table cannot be written
+#   ├── ExportError             a figure or table cannot be written
+#   └── UsageError                an argument is none of those that can be (the command line exits with 2)
+#       ├── ArgumentError       ... of a question about traces; a TraceError too
+#       └── FormatError         ... of an export; an ExportError too
 
 
 class MCPLabError(Exception):
@@ -42,6 +45,18 @@ class SpecError(MCPLabError):
 
 class ExportError(MCPLabError):
     """A figure or table cannot be written."""
+
+
+class UsageError(MCPLabError):
+    """An argument is none of those that can be: the caller's mistake, and nothing that a trace could cause."""
+
+
+class ArgumentError(UsageError, TraceError):
+    """A question about traces with an argument that cannot be."""
+
+
+class FormatError(UsageError, ExportError):
+    """A format or file name that nothing can be exported as."""
 
 
 # Sentinels -----------------------------------------------------------------------------------------

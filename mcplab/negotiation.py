@@ -303,6 +303,7 @@ class Negotiation:
 
     def _advice(self, event: Event) -> str:
         """What to try after ``event``: the other era where something answered, else the trace or more time."""
+        stdio = self.transport == "stdio"
         if isinstance(event, Silent):
             return "is it an MCP server? a slow one needs a longer timeout"
         if isinstance(event, Rejected) and event.status in _CLOSED_DOOR:
@@ -312,7 +313,7 @@ class Negotiation:
         if isinstance(event, Refused) and event.code == PARSE_ERROR:
             return "the server could not read the request as JSON: look in the trace at what was sent"
         if isinstance(event, Ended) or self.mode == "auto":
-            return "look at the trace for what the server sent, and at its stderr"
+            return "look at the trace for what the server sent" + (", and at its stderr" if stdio else "")
         return f"is the server {'legacy' if self.modern else 'modern'}? try mode='auto'"
 
     # initialize ----------------------------------------------------------------------------------

@@ -335,7 +335,8 @@ def read_traces(*sources: Any, progress: bool | None = None) -> Traces:
             trace = read_trace(source)
             traces.append(trace.renamed(name) if name else trace)
         except TraceError as error:
-            failed.append((name or str(source)[:80], str(error)))
+            suffix = source.name[len(stem(source.name)) :] if isinstance(source, Path) else ""
+            failed.append(((name or str(source)[:80]) + jsontext.printable(suffix), str(error)))
     return Traces(_distinct(traces), failed)
 
 

@@ -101,9 +101,19 @@ def test_version(capsys):
         ("timeline x --step-seconds 0", "--step-seconds: 0.0 is not longer than nothing"),
         ("timeline x --axis sideways", "--axis: sideways is none of time, seq"),
         ("convert one", "Missing argument 'OUT'"),
+        ("reach a..b", "is no capability path"),
+        ("timeline bundled:opencode", "9 captures, and this command takes one"),
+        (f"timeline {ROOTS} --end whenever", "is no time"),
+        (f"convert {ROOTS} out.jsonl --to nonsense", "no format 'nonsense'"),
+        (f"compare {ROOTS} -o out.xyz", "cannot export to 'out.xyz'"),
+        ("demo --http 99999", "65535"),
+        ("demo --serves nobody", "nobody"),
+        ("demo --fault nonsense", "nonsense"),
+        ("handshake DEMO --mode nonsense", "nonsense"),
     ],
 )
-def test_wrong_use_is_one_line_and_2(line, says, capsys):
+def test_wrong_use_is_one_line_and_2(line, says, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert run(line.split()) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -122,13 +132,8 @@ def test_wrong_use_is_one_line_and_2(line, says, capsys):
         ("compare missing.jsonl", "no such file"),
         ("diff missing.jsonl {}", "no such file"),
         ("diff {x {}", "no JSON to compare"),
-        ("reach a..b", "is no capability path"),
-        ("timeline bundled:opencode", "9 captures, and this command takes one"),
         (f"timeline {ROOTS} --instance nobody", "no instance 'nobody'"),
-        (f"timeline {ROOTS} --end whenever", "is no time"),
         ("convert missing.jsonl out.jsonl", "no such file"),
-        (f"convert {ROOTS} out.jsonl --to nonsense", "no format 'nonsense'"),
-        (f"compare {ROOTS} -o out.xyz", "cannot export to 'out.xyz'"),
         ("report missing.jsonl -o out", "no such file"),
     ],
 )
@@ -273,7 +278,7 @@ def test_a_file_that_cannot_be_read_is_noted_and_the_rest_shown(tmp_path, capsys
     shown = capsys.readouterr()
     assert "http-legacy-roots" in shown.out
     assert shown.err.count("\n") == 1
-    assert "left out 1 of 2: bad: bad: not a trace" in shown.err
+    assert "left out 1 of 2: bad.jsonl: not a trace" in shown.err
     make_trace(initialize({})).save(tmp_path / "good.jsonl")
     assert run(["read", str(tmp_path)]) == 0  # a folder may hold other files
     assert "left out 1 of 2" in capsys.readouterr().err

@@ -58,7 +58,7 @@ def test_varies_unknown_and_their_evidence():
     assert frame.loc["roots", "unknown"] == "unknown"
     assert frame.attrs["counts"]["roots", "two"] == {"empty": 1, "absent": 1}
     assert len(frame.attrs["evidence"]["$", "two"]) == 2
-    assert len(frame.attrs["evidence"]["roots", "two"]) == 1
+    assert len(frame.attrs["evidence"]["roots", "two"]) == 2  # the absence has its message too
     assert frame.attrs["evidence"]["roots", "unknown"] == []
 
 

@@ -141,7 +141,7 @@ def test_read_traces_collects_failures_and_loads_the_rest(captures, tmp_path):
     (tmp_path / "empty.log").write_text("")
     traces = read_traces(tmp_path)
     assert [trace.name for trace in traces] == ["a/good", "b"]
-    assert traces.failed["file"].tolist() == ["bad", "empty"]
+    assert traces.failed["file"].tolist() == ["bad.jsonl", "empty.log"]
     assert len(traces.messages) == len(traces[0].messages) + len(traces[1].messages)
     assert traces["a/good"] is traces[0]
     assert [trace.name for trace in read_traces(str(tmp_path / "**" / "*.jsonl"))] == ["a/good", "b"]
@@ -277,5 +277,5 @@ def test_a_folder_that_cannot_be_opened_and_a_link_that_leads_nowhere_are_listed
     monkeypatch.setattr(os, "scandir", guarded)
     traces = read_traces(tmp_path)
     assert [trace.name for trace in traces] == ["open/a"]
-    assert traces.failed["file"].tolist() == ["shut", "lost"]
+    assert traces.failed["file"].tolist() == ["shut", "lost.jsonl"]
     assert read_traces(tmp_path / "shut").failed["error"].str.endswith("shut: permission denied").tolist() == [True]

@@ -18,7 +18,7 @@ import typer
 from mcplab import __version__
 from mcplab.cli.options import SETTINGS
 from mcplab.cli.output import note, safe
-from mcplab.model import MCPLabError
+from mcplab.model import MCPLabError, SpecError, UsageError
 
 MODULES: Final = ("tables", "display", "rulings", "live", "files")
 """Modules of this package that hold commands, in the order in which help lists them."""
@@ -58,6 +58,8 @@ def run(arguments: Sequence[str]) -> int:
         status = app(list(arguments), prog_name="mcplab", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
+    except (UsageError, SpecError) as error:
+        return _failed(f"{error} (mcplab --help explains)", 2)
     except MCPLabError as error:
         return _failed(str(error), 1)
     except BrokenPipeError:

@@ -45,7 +45,8 @@ def captures(given: list[str] | None, clients: list[str] | None = None) -> Trace
     traces = load(given or None)
     failed = traces.failed
     if len(failed):
-        first = f"{failed['file'].iloc[0]}: {failed['error'].iloc[0]}"
+        file, error = failed.iloc[0]
+        first = error if file in error else f"{file}: {error}"
         more = f"; and {len(failed) - 1} more" if len(failed) > 1 else ""
         note(f"mcplab: left out {len(failed)} of {len(failed) + len(traces)}: {first}{more}")
     return of_client(traces, clients) if clients else traces
@@ -53,19 +54,16 @@ def captures(given: list[str] | None, clients: list[str] | None = None) -> Trace
 
 def capture(given: str) -> Any:
     """The one capture that the command line names."""
-    from mcplab.model import TraceError
-
     traces = captures([given])
     if len(traces) != 1:
-        raise TraceError(f"{given}: {len(traces)} captures, and this command takes one; name its file")
+        raise typer.BadParameter(f"{given}: {len(traces)} captures, and this command takes one; name its file")
     return traces[0]
 
 
 def left_out(given: list[str] | None, traces: Traces) -> int:
     """Exit status: 1 when a file that the command line names itself could not be read (a folder may hold others)."""
-    from mcplab.formats.source import stem
     from mcplab.sources import BUNDLED
 
     failed = {name.rpartition("/")[2] for name in traces.failed["file"]} | set(traces.failed["file"])
     named = [name for name in given or [] if not (name.startswith(BUNDLED) or Path(name).is_dir())]
-    return int(any(name in failed or stem(Path(name).name) in failed for name in named))
+    return int(any(name in failed or Path(name).name in failed for name in named))

@@ -107,11 +107,11 @@ def read(source: Source, *, format: str | None = None, tz: str | None = None) ->
     Raises ``TraceError``, in one line, for an empty source and for one that no reader knows.
     """
     if not source.data.lstrip(b"\0 \t\r\n"):  # at its end it would be a copy of nearly all files
-        raise TraceError(f"{source.name}: empty, so there is no trace to read")
+        raise TraceError(f"{source.file}: empty, so there is no trace to read")
     clock.zone(tz)  # a wrong zone is an error for every format
     found = find(format) if format is not None else next((m for m in FORMATS if m.sniff(source.data)), None)
     if found is None:
         start = source.data.lstrip(b"\0 \t\r\n")[:60].decode("utf-8", "backslashreplace").split("\n")[0].strip()
         known = ", ".join(names())
-        raise TraceError(f"{source.name}: not a trace that mcplab knows (starts {start!r}); known formats: {known}")
+        raise TraceError(f"{source.file}: not a trace that mcplab knows (starts {start!r}); known formats: {known}")
     return found.read(source if found is native else as_utf8(source), tz=tz)

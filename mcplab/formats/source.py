@@ -56,6 +56,8 @@ def load(source: Any) -> Source:
         return _source("<bytes>", bytes(source))
     if isinstance(source, str) and is_text(source):
         return _source("<text>", source.encode("utf-8", "surrogatepass"))
+    if isinstance(source, str) and not source.strip():
+        raise TraceError("<text>: empty, so there is no trace to read")
     if isinstance(source, (str, os.PathLike)):
         return _source(*_read_path(Path(source)))
     if hasattr(source, "read"):

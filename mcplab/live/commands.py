@@ -66,6 +66,12 @@ def handshake_command(
         raise typer.BadParameter("--answers must be a JSON object: method -> result")
     for number in range(pings):
         then += [every, ("ping", None)] if number else [("ping", None)]
+    from mcplab.negotiation import Negotiation
+
+    try:
+        Negotiation(mode)
+    except HandshakeError as error:
+        raise typer.BadParameter(str(error)) from None
     where: Any = DEMO if target == ["DEMO"] else target[0] if len(target) == 1 else list(target)
     try:
         done = handshake(
@@ -132,7 +138,9 @@ def _one_line(value: Any, limit: int = 300) -> str:
 
 def demo_command(
     stdio: Annotated[bool, typer.Option(help="Serve standard input and output.")] = False,
-    http: Annotated[int | None, typer.Option(metavar="PORT", help="Serve 127.0.0.1:PORT; 0 takes a free one.")] = None,
+    http: Annotated[
+        int | None, typer.Option(metavar="PORT", min=0, max=65535, help="Serve 127.0.0.1:PORT; 0 takes a free one.")
+    ] = None,
     sse: Annotated[bool, typer.Option(help="Over HTTP: the HTTP+SSE transport of 2024-11-05.")] = False,
     serves: Annotated[str, typer.Option(help="legacy, modern or dual.")] = "dual",
     versions: Annotated[str, typer.Option(help="Revisions, separated by commas; default: all.")] = "",
@@ -157,7 +165,4 @@ def demo_command(
     words += ["--challenge"] if challenge else []
     words += ["--sse"] if sse else []
     words += ["--stdio"] if stdio else ["--http", str(http or 0)]
-    try:
-        return program.main(words)
-    except SystemExit as wrong:  # its own parser has said why
-        return wrong.code if isinstance(wrong.code, int) else 2
+    return program.main(words)

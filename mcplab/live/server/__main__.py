@@ -7,16 +7,21 @@ import json
 import signal
 import sys
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 from mcplab.live.server import faults
 from mcplab.live.server.config import Config
 from mcplab.live.server.drive import Wire
-from mcplab.model import ABSENT, MCPLabError
+from mcplab.model import ABSENT, MCPLabError, UsageError
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
 
 
 def parser() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(
+    options = _Parser(
         prog="python -m mcplab.live.server",
         description="A demo MCP server: correct in every revision, or with one fault.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -65,7 +70,7 @@ def main(words: list[str] | None = None) -> int:
         config = config_of(given)
         faults.Faulty(config.fault)
     except (ValueError, MCPLabError) as error:
-        options.error(str(error))
+        raise UsageError(str(error)) from None
     if given.http is None and not given.sse:
         from mcplab.live.server import stdio
 
@@ -87,4 +92,8 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except UsageError as wrong:
+        sys.stderr.write(f"python -m mcplab.live.server: {wrong} (--help explains)\n")
+        sys.exit(2)
