@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import gc
 from array import array
+from bisect import bisect_right
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -28,6 +30,7 @@ from mcplab.pairing import Pairing
 
 KINDS = ("request", "notification", "response", "error", "invalid")
 REQUEST, NOTIFICATION, RESPONSE, ERROR, INVALID = range(5)
+INITIALIZE, PING = 1, 2  # codes of methods
 
 
 class _Inside(Struct, gc=False):
@@ -55,10 +58,9 @@ class _Shells:
     """The outsides of all messages: a place a message."""
 
     def __init__(self, columns: Columns) -> None:
-        self.methods = Codes({UNSET: 0, "initialize": 1, "ping": 2})
-        self.ids = Codes({UNSET: 0})
-        self.method = array("i")
-        self.id = array("i")
+        self.methods = Codes({UNSET: 0, "initialize": INITIALIZE, "ping": PING})
+        self.ids = Codes({b"": 0})
+        method, ident = array("i"), array("i")
         self.inside: dict[int, _Inside] = {}
         result, error = bytearray(), bytearray()
         blocks, number = list(map(memoryview, columns.blocks)), 0
@@ -66,20 +68,19 @@ class _Shells:
             made = _shells.decode_lines(blocks[block][start:end])
             if len(made) != count:
                 raise msgspec.DecodeError("not one object a message")
-            self.method.extend(map(self.methods.__getitem__, [shell.method for shell in made]))
-            ids: Any = [shell.id for shell in made]
-            try:
-                ids = list(map(bytes, ids))
-            except TypeError:
-                ids = [UNSET if each is UNSET else bytes(each) for each in ids]
-            self.id.extend(map(self.ids.__getitem__, ids))
+            method.extend(map(self.methods.__getitem__, [shell.method for shell in made]))
+            # no line break can be in an id: this is the quick way to make bytes of many
+            ids = b"\n".join([b"" if (raw := shell.id) is UNSET else raw for shell in made]).split(b"\n")
+            ident.extend(map(self.ids.__getitem__, ids))
             result += bytes([shell.result is not UNSET for shell in made])
-            error += bytes([shell.error is not UNSET for shell in made])
+            errors = [shell.error for shell in made]
+            error += bytes(count) if errors.count(UNSET) == count else bytes([each is not UNSET for each in errors])
             for at, params in enumerate([shell.params for shell in made], number):
                 if params is not UNSET and not (params.meta is params.version is params.client is UNSET):
                     self.inside[at] = params
             number += count
-        called, named = np.frombuffer(self.method, "int32") != 0, np.frombuffer(self.id, "int32") != 0
+        self.method, self.id = np.frombuffer(method, "int32"), np.frombuffer(ident, "int32")
+        called, named = self.method != 0, self.id != 0
         answers = np.frombuffer(result, "u1") + 2 * np.frombuffer(error, "u1")
         answered = np.array([INVALID, RESPONSE, ERROR, INVALID], "u1")[answers]
         asks = np.where(answers == 0, np.where(named, REQUEST, NOTIFICATION), INVALID)
@@ -93,8 +94,8 @@ class _Walk:
         self.shells = shells
         self.posts = posts
         self.said = Codes()  # (era, version) -> code
-        self.saying = array("i")
-        self.reply = array("i")  # the row that is answered, or -1
+        self.saying = np.empty(0, dtype="int32")
+        self.reply = np.empty(0, dtype="int64")  # the row that is answered, or -1
         self.clients: dict[int, Raw] = {}  # connection -> clientInfo
         self.disputed = False
         self._states = Codes({(False, False, None, False): 0})
@@ -115,80 +116,120 @@ class _Walk:
         return code
 
     def _run(self, client: np.ndarray, conn: np.ndarray) -> None:
-        shells, said, saying, reply, methods = self.shells, self.said, self.saying, self.reply, self.shells.method
-        at, header, inside = self.posts.at, [*self.posts.header, None], shells.inside
+        """Pair by sorting where no id is in use twice and no answer has to come in its own POST; else one by one."""
+        shells = self.shells
+        asks = shells.kind <= NOTIFICATION
+        keys = (conn * 2 + (client == asks)) * len(shells.ids) + shells.id  # connection, who asked, id
+        special = asks & (shells.method == INITIALIZE)
+        special[list(shells.inside)] = True
+        reply = None if (special & (shells.method != INITIALIZE)).any() else _pairs(shells.kind, keys)
+        if reply is not None and self._follow(client, conn, special, reply, None):
+            return
+        self.said.clear()
+        self.clients.clear()
+        self._follow(client, conn, special, np.full(len(keys), -1), keys)
+
+    def _follow(
+        self, client: np.ndarray, conn: np.ndarray, special: np.ndarray, reply: np.ndarray, keys: np.ndarray | None
+    ) -> bool:
+        """Era and version of each message. With ``keys`` messages are paired on the way, else ``reply`` tells.
+
+        False where that will not do: a request has to be answered in its own POST.
+        """
+        shells, said = self.shells, self.said
+        at, header, methods, inside = self.posts.at, [*self.posts.header, None], shells.method, shells.inside
         states = [0] * (int(conn.max()) + 1)
         modern = [False] * len(header)  # the last place stands for messages without an exchange
         pending: dict[int, list[int]] = {}
         heads = Codes()
         head_of = np.array([heads[each] for each in header])
-        # what an ordinary request says of its era, as one number; and connection, who asked, id as another
-        plain = (np.frombuffer(methods, "int32") * 2 + client) * len(heads) + head_of[at]
-        keys = (conn * 2 + (client == (shells.kind <= NOTIFICATION))) * len(shells.ids) + np.frombuffer(
-            shells.id, "int32"
-        )
-        memo: list[dict[int, tuple[int, int, bool]]] = [{}, {}]  # state and whether the POST is modern -> what is said
+        plain = (methods * 2 + client) * len(heads) + head_of[at]  # what an ordinary request says of its era
+        begins = special & (methods == INITIALIZE)
+        saying = array("i", bytes(4 * len(methods)))
+        memo: list[dict[int, tuple[int, int, bool]]] = []  # state and whether the POST is modern -> what is said
+        todo = np.arange(len(methods))
+        if keys is None:  # an ordinary answer says what its request says
+            todo = np.flatnonzero((reply < 0) | begins[reply])
         pairing = Pairing()
-        ask, answer = pairing.request, pairing.answer
-        for number, (kind, own, home, post, same, key) in enumerate(
-            zip(shells.kind.tobytes(), client.tobytes(), *map(_slim, (conn, at, plain, keys)), strict=True)
-        ):
-            replies = -1
+        for number, kind, own, odd, home, post, same, key in zip(
+            _slim(todo), shells.kind[todo].tobytes(), client[todo].tobytes(), special[todo].tobytes(),
+            *map(_slim, (conn[todo], at[todo], plain[todo], todo if keys is None else keys)), strict=True,
+        ):  # fmt: skip
             if kind <= NOTIFICATION:
                 state = states[home]
-                if (number in inside) or methods[number] == 1:
-                    method, params = methods[number], inside.get(number)
-                    found = self._asked(state, method, own, header[post], modern[post], params)
-                    if own and params is not None and kind == REQUEST and (found[2] or method == 1):
-                        self._client(home, method, params)
-                    if own and kind == REQUEST and method == 1:
-                        pending.setdefault(home, []).append(number)
+                place = state * 2 + modern[post]
+                if odd:
+                    found = self._asked(
+                        state, int(methods[number]), own, header[post], modern[post], inside.get(number)
+                    )
+                    if own and kind == REQUEST:
+                        self._opens(number, home, found[2], pending)
                 else:
-                    known = memo[state * 2 + modern[post]]
-                    found = known.get(same)
+                    while place >= len(memo):
+                        memo.append({})
+                    found = memo[place].get(same)
                     if found is None:
-                        found = self._asked(state, methods[number], own, header[post], modern[post], None)
-                        known[same] = found
-                code, states[home], new = found
-                while len(memo) < 2 * len(self._states):
-                    memo.append({})
+                        found = self._asked(state, int(methods[number]), own, header[post], modern[post], None)
+                        memo[place][same] = found
+                saying[number], states[home], new = found
                 if kind == REQUEST:
-                    if new and own and post >= 0:
+                    alone = new and own and post >= 0
+                    if keys is not None:
+                        pairing.request(number, key, post if post >= 0 else None, own_post=bool(alone))
+                    elif alone:
+                        return False
+                    if alone:
                         modern[post] = True
-                        ask(number, key, post, own_post=True)
-                    else:
-                        ask(number, key, post if post >= 0 else None)
-            elif kind == INVALID:
-                code = said[in_force(self._load(states[home]))]
+                continue
+            if kind == INVALID:
+                saying[number] = said[in_force(self._load(states[home]))]
+                continue
+            if keys is None:
+                row = int(reply[number])
             else:
-                row, again = answer(key, None if own or post < 0 else post)
-                if row is None:
-                    if kind == RESPONSE and not own and pending.get(home):
-                        self.disputed = True
-                        return
-                    code = self._alone(number, kind, self._load(states[home]), header[post], modern[post])
-                else:
-                    replies = row
-                    methods[number] = methods[row]
-                    code = saying[row]
-                    if methods[row] == 1:
-                        if not again and row in pending.get(home, ()):
-                            pending[home].remove(row)
-                        if kind == RESPONSE:
-                            now = self._load(states[home])
-                            now.selected = envelope.word(self._result(number).version)
-                            states[home] = self._keep(now)
-                            code = said["legacy", now.selected]
-                            while len(memo) < 2 * len(self._states):
-                                memo.append({})
-            saying.append(code)
-            reply.append(replies)
+                row = pairing.answer(key, None if own or post < 0 else post)[0]
+                row = -1 if row is None else row
+                reply[number] = row
+            if row < 0:
+                if kind == RESPONSE and not own and pending.get(home):
+                    self.disputed = True
+                    break
+                saying[number] = self._alone(number, kind, self._load(states[home]), header[post], modern[post])
+                continue
+            saying[number] = saying[row]
+            if begins[row]:
+                if row in pending.get(home, ()):
+                    pending[home].remove(row)
+                if kind == RESPONSE:
+                    now = self._load(states[home])
+                    now.selected = envelope.word(self._result(number).version)
+                    states[home] = self._keep(now)
+                    saying[number] = said["legacy", now.selected]
+        self.saying, self.reply = np.frombuffer(saying, "int32"), reply
+        if keys is None:
+            rest = np.flatnonzero((reply >= 0) & ~begins[reply])
+            self.saying[rest] = self.saying[reply[rest]]
+        return True
+
+    def _opens(self, number: int, home: int, modern: bool, pending: dict[int, list[int]]) -> None:
+        """A request of the client's that may name it: an initialize, or one of the modern era."""
+        params = self.shells.inside.get(number)
+        begins = self.shells.method[number] == INITIALIZE
+        if begins:
+            pending.setdefault(home, []).append(number)
+        if params is None or home in self.clients or not (begins or modern):
+            return
+        raw = params.client if begins else UNSET
+        if not begins and params.meta is not UNSET:
+            raw = envelope.decode(params.meta, envelope.Meta).client
+        if raw is not UNSET:
+            self.clients[home] = raw
 
     def _asked(
         self, state: int, method: int, own: int, header: str | None, modern: bool, params: _Inside | None
     ) -> tuple[int, int, bool]:
         now = self._load(state)
-        if method == 1:
+        if method == INITIALIZE:
             found = begun(now, params.version if params is not None else UNSET)
         else:
             name = self._names[method]
@@ -207,14 +248,22 @@ class _Walk:
     def _result(self, number: int) -> Result:
         return envelope.decode(envelope.decode(self._text[number], envelope.Envelope).result, Result)
 
-    def _client(self, home: int, method: int, params: _Inside) -> None:
-        if home in self.clients:
-            return
-        raw = params.client if method == 1 else UNSET
-        if method != 1 and params.meta is not UNSET:
-            raw = envelope.decode(params.meta, envelope.Meta).client
-        if raw is not UNSET:
-            self.clients[home] = raw
+
+def _pairs(kind: np.ndarray, keys: np.ndarray) -> np.ndarray | None:
+    """The request of each answer, or -1: the latest one with its key. None where two with one key wait at once."""
+    rows = np.flatnonzero((kind != NOTIFICATION) & (kind != INVALID))
+    rows = rows[np.argsort(keys[rows], kind="stable")]
+    same = np.zeros(len(rows), dtype=bool)
+    same[1:] = keys[rows[1:]] == keys[rows[:-1]]
+    ask = kind[rows] == REQUEST
+    if (same[1:] & ask[1:] & ask[:-1]).any():
+        return None
+    places = np.arange(len(rows))
+    latest = np.maximum.accumulate(np.where(ask, places, -1))
+    answers = ~ask & (latest >= np.maximum.accumulate(np.where(same, 0, places)))
+    reply = np.full(len(kind), -1)
+    reply[rows[answers]] = rows[latest[answers]]
+    return reply
 
 
 def _slim(numbers: np.ndarray) -> array[int]:
@@ -229,13 +278,13 @@ class _Texts:
         self._blocks = columns.blocks
         self._ends = np.cumsum(np.frombuffer(columns.sizes, "int64"))
         self._sizes = columns.sizes
-        self._starts = np.cumsum([0, *map(len, columns.blocks)])
+        self._starts = [0, *accumulate(map(len, columns.blocks))]
 
     def __getitem__(self, number: int) -> bytes:
         end = int(self._ends[number])
         start = end - self._sizes[number]
-        block = int(np.searchsorted(self._starts, start, side="right")) - 1
-        base = int(self._starts[block])
+        block = bisect_right(self._starts, start) - 1
+        base = self._starts[block]
         return self._blocks[block][start - base : end - base]
 
 
@@ -262,9 +311,8 @@ def _messages(columns: Columns, record: Record, name: str) -> pd.DataFrame | Non
     except (msgspec.DecodeError, RecursionError):
         return None
     sent = letters == ord("c")
-    method = np.array(shells.method)
-    initialize = (shells.kind == REQUEST) & (method == 1)
-    listen = (shells.kind == REQUEST) & (method == shells.methods.get("subscriptions/listen", -1))
+    initialize = (shells.kind == REQUEST) & (shells.method == INITIALIZE)
+    listen = (shells.kind == REQUEST) & (shells.method == shells.methods.get("subscriptions/listen", -1))
     posts = Posts(columns, at, sent, initialize, listen)
     if posts.http and (posts.at < 0).any():
         return None
@@ -301,8 +349,8 @@ def _table(
     count = len(at)
     names = list(posts.conns)
     said = list(walk.said)
-    saying = np.array(walk.saying)
-    reply = np.array(walk.reply)
+    saying = walk.saying
+    reply = walk.reply
     answers = reply >= 0
     seq = np.frombuffer(columns.seq, "int64")[at]
     moments = stamps(columns.stamps)[at]
@@ -310,7 +358,7 @@ def _table(
     pairs = answers & (moments != NO_TIME) & (moments[reply] != NO_TIME)
     latency[pairs] = (moments[pairs] - moments[reply[pairs]]) / 1e6
     methods = [None, *list(shells.methods)[1:]]
-    method = np.array(shells.method)
+    method = np.where(answers, shells.method[reply], shells.method)  # an answer has that of its request
     fact = np.frombuffer(columns.fact, "int32")[at]
     none = constant(None, count)
     exchange = posts.at
@@ -322,7 +370,7 @@ def _table(
         channel = constant(channels.STDIO if transport == "stdio" else channels.UNKNOWN, count)
         key, verb = none, np.zeros(count, dtype=int)
     status = posts.statuses
-    shown, activity = combined(shells.kind, method == 2, posts.status_code[fact], verb)
+    shown, activity = combined(shells.kind, method == PING, posts.status_code[fact], verb)
     words = [
         channels.message_activity(KINDS[kind], bool(ping), status[code], posts.verbs[way])
         for kind, ping, code, way in shown
@@ -342,7 +390,7 @@ def _table(
             "sender": coded(sent.astype(int), ["server", "client"]),
             "kind": coded(shells.kind, KINDS),
             "method": coded(method, methods),
-            "id": coded(np.array(shells.id), [None, *(str(each, "utf-8", "replace") for each in list(shells.ids)[1:])]),
+            "id": coded(shells.id, [None, *(str(each, "utf-8", "replace") for each in list(shells.ids)[1:])]),
             "reply_to": pd.arrays.IntegerArray(np.where(answers, seq[reply], 0), ~answers),
             "reply_part": pick(np.full(count, 0), [None]),
             "latency": latency,

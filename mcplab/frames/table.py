@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mcplab.formats.columns import STAMP
 from mcplab.jsontext import printable
@@ -62,7 +63,9 @@ def constant(value: str | None, count: int) -> pd.api.extensions.ExtensionArray:
 def coded(codes: np.ndarray, words: Sequence[str | None]) -> pd.api.extensions.ExtensionArray:
     """A ``str`` column of words named by their place in ``words``; None is missing."""
     known = pa.array([None if word is None else printable(word) for word in words], type=pa.large_string())
-    return pd.array(known.take(pa.array(codes)), dtype="str")  # type: ignore[return-value]
+    # the system's allocator: Arrow's own takes much more than it needs
+    made = pc.take(known, pa.array(codes), memory_pool=pa.system_memory_pool())
+    return pd.array(made, dtype="str")  # type: ignore[return-value]
 
 
 def combined(*columns: np.ndarray) -> tuple[list[tuple[int, ...]], np.ndarray]:
