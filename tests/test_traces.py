@@ -258,7 +258,7 @@ def test_what_fails_within_a_list_is_listed_too(captures, tmp_path):
     (tmp_path / "junk.txt").write_text("junk")
     traces = read_traces([captures[0], tmp_path / "junk.txt"], tmp_path / "nope.jsonl")
     assert len(traces) == 1
-    assert [error.split(":", 1)[0].rsplit("/", 1)[-1] for error in traces.failed["error"]] == ["junk", "nope.jsonl"]
+    assert [error.split(":", 1)[0].rsplit("/", 1)[-1] for error in traces.failed["error"]] == ["junk.txt", "nope.jsonl"]
     assert len(read_traces(traces, captures[1]).failed) == 2
 
 
