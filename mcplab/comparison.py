@@ -11,7 +11,7 @@ import pandas as pd
 
 from mcplab import jsontext
 from mcplab.capabilities import as_text, flatten
-from mcplab.model import CELL_STATES, JsonText, Sentinel, TraceError, ArgumentError
+from mcplab.model import CELL_STATES, ArgumentError, JsonText, Sentinel, TraceError
 from mcplab.spec import capability, is_revision, path_key, split
 from mcplab.versions import label_key
 

@@ -34,7 +34,7 @@ from mcplab.formats import (
     vscode,
 )
 from mcplab.formats.source import Source, as_utf8
-from mcplab.model import Record, TraceError, ArgumentError
+from mcplab.model import ArgumentError, Record, TraceError
 
 
 class Format(Protocol):
