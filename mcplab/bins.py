@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mcplab.channels import Marks
-from mcplab.model import CHANNELS, NO_TIME, PRIORITY, TraceError, ArgumentError
+from mcplab.model import CHANNELS, NO_TIME, PRIORITY, ArgumentError, TraceError
 
 MOST_STEPS = 1_000_000
 """More steps than this are refused: nobody reads them, and their table would fill the memory."""
