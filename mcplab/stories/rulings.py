@@ -242,6 +242,8 @@ def judged(trace: Trace, *rules: str) -> Told:
     shown = called if rules else called[called["verdict"] == "broken"]
     shown = shown[shown["verdict"] != "unexercised"]
     table = shown[["rule", "level", "verdict", "detail"]].assign(verdict=shown["verdict"].map(_SIGNS))
+    if not table["detail"].any():
+        table = table.drop(columns="detail")
     return Told(exchange(trace, found), line, table if len(table) else None)
 
 
