@@ -17,31 +17,33 @@ from msgspec import UNSET, Raw, UnsetType
 
 from mcplab.model import Event, Http
 
-CHUNK = 1 << 16  # what a decoded piece needs fits the cache
+CHUNK = 1 << 15  # what a decoded piece needs fits the cache
 BLOCK = 1 << 23  # message texts are kept in blocks of about this size
 STAMP = 27  # characters of a time as recorders write it
 
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _STAMP = b"0000-00-00T00:00:00.000000Z"
+_EXCHANGE = b'"exchange":"'
 _headers = msgspec.json.Decoder(dict[str, str])
 
 
 class _Facts(Http, frozen=True, gc=False):
-    """HTTP facts with their headers as text: most events of a connection have the same."""
+    """HTTP facts with their headers as text."""
 
     method: Literal["POST", "GET", "DELETE"] | UnsetType = UNSET
     headers: Raw | UnsetType = UNSET  # type: ignore[assignment]
 
 
 class _Line(Event, frozen=True, gc=False):
-    """An event with the words of version 1 only."""
+    """An event with the words of version 1 only, its HTTP facts as text: but for the exchange many have the same."""
 
     kind: Literal["message", "http", "sse", "open", "close", "stderr", "unparsed"]
     dir: Literal["c2s", "s2c"] | UnsetType = UNSET
-    http: _Facts | UnsetType = UNSET
+    http: Raw | UnsetType = UNSET  # type: ignore[assignment]
 
 
 _lines = msgspec.json.Decoder(_Line)
+_facts = msgspec.json.Decoder(_Facts)
 
 
 class Codes(dict[Any, int]):
@@ -52,13 +54,52 @@ class Codes(dict[Any, int]):
         return number
 
 
-class FactCodes(Codes):
-    """The same for HTTP facts: headers that are no object of strings raise ``msgspec.DecodeError``."""
+class _OtherOrderError(Exception):
+    """HTTP facts do not end with their exchange, as recorders write it."""
+
+
+class _Heads(Codes):
+    """Texts of HTTP facts up to their exchange -> places in ``facts``; each text is decoded once."""
+
+    def __init__(self) -> None:
+        super().__init__({None: 0})
+        self.facts: list[tuple[Any, ...] | None] = [None]
 
     def __missing__(self, key: Any) -> int:
-        if key is not None and key[3] is not UNSET:
-            _headers.decode(key[3])
+        self.add(_facts.decode(key + _EXCHANGE + b'"}'))
         return super().__missing__(key)
+
+    def add(self, facts: _Facts) -> int:
+        """A place for facts; headers that are no object of strings raise ``msgspec.DecodeError``."""
+        text: Any = UNSET
+        if facts.headers is not UNSET:
+            text = bytes(facts.headers)
+            _headers.decode(text)
+        self.facts.append((facts.method, facts.path, facts.status, text))
+        return len(self.facts) - 1
+
+    def whole(self, text: bytes) -> tuple[int, Any]:
+        """Place and exchange of facts in any other order."""
+        facts = _facts.decode(text)
+        key = (facts.method, facts.path, facts.status, UNSET if facts.headers is UNSET else bytes(facts.headers))
+        place = self.get(key)
+        if place is None:
+            place = self[key] = self.add(facts)
+        return place, facts.exchange
+
+
+class _Tails(Codes):
+    """What follows ``_EXCHANGE`` -> codes of exchanges; ``_OtherOrderError`` where that is not the end of the facts."""
+
+    def __init__(self, exchanges: Codes) -> None:
+        super().__init__()
+        self._exchanges = exchanges
+
+    def __missing__(self, key: Any) -> int:
+        if key[-2:] != b'"}' or b'"' in key[:-2] or b"\\" in key:
+            raise _OtherOrderError
+        self[key] = code = self._exchanges[msgspec.json.decode(b'"' + key[:-1], type=str)]
+        return code
 
 
 class Columns:
@@ -70,9 +111,11 @@ class Columns:
         self.peers = Codes()
         self.peer = array("i")
         self.dir = bytearray()  # c, s, or - for none
-        self.facts = FactCodes({None: 0})  # (method, path, status, text of the headers), each UNSET where missing
+        self._heads = _Heads()
+        self.facts = self._heads.facts  # (method, path, status, text of the headers), each UNSET where missing
         self.fact = array("i")
         self.exchanges = Codes({UNSET: 0})
+        self._tails = _Tails(self.exchanges)
         self.exchange = array("i")
         self.closes = array("i")  # events of kind close
         self.opens: list[tuple[int, Any]] = []  # events of kind open with their client
@@ -145,28 +188,19 @@ class Columns:
         return True
 
     def _http(self, made: list[_Line]) -> None:
-        facts: list[Any] = [event.http for event in made]
+        texts: list[Any] = [event.http for event in made]
         try:
-            exchanges = [http.exchange for http in facts]
-        except AttributeError:  # not every event has HTTP facts
-            for http in facts:
-                if http is UNSET:
-                    self.fact.append(0)
-                    self.exchange.append(0)
-                else:
-                    text = UNSET if http.headers is UNSET else bytes(http.headers)
-                    self.fact.append(self.facts[http.method, http.path, http.status, text])
-                    self.exchange.append(self.exchanges[http.exchange])
-            return
-        headers: Any = [http.headers for http in facts]
-        try:
-            headers = list(map(bytes, headers))
-        except TypeError:
-            headers = [UNSET if each is UNSET else bytes(each) for each in headers]
-        methods, paths = [http.method for http in facts], [http.path for http in facts]
-        statuses = [http.status for http in facts]
-        self.fact.extend(map(self.facts.__getitem__, zip(methods, paths, statuses, headers, strict=True)))
-        self.exchange.extend(map(self.exchanges.__getitem__, exchanges))
+            parts = [bytes(text).rpartition(_EXCHANGE) for text in texts]
+            places = list(map(self._heads.__getitem__, [part[0] for part in parts]))
+            exchanges = list(map(self._tails.__getitem__, [part[2] for part in parts]))
+        except (TypeError, _OtherOrderError, msgspec.DecodeError):  # not every event has them, or in another order
+            places, exchanges = [], []
+            for text in texts:
+                place, exchange = (0, UNSET) if text is UNSET else self._heads.whole(bytes(text))
+                places.append(place)
+                exchanges.append(self.exchanges[exchange])
+        self.fact.extend(places)
+        self.exchange.extend(exchanges)
 
 
 def gather(data: bytes, start: int) -> Columns | None:

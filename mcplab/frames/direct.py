@@ -360,7 +360,6 @@ def _table(
     methods = [None, *list(shells.methods)[1:]]
     method = np.where(answers, shells.method[reply], shells.method)  # an answer has that of its request
     fact = np.frombuffer(columns.fact, "int32")[at]
-    none = constant(None, count)
     exchange = posts.at
     if posts.http:
         channel = coded(posts.channel[exchange], posts.channels)
@@ -368,7 +367,7 @@ def _table(
         verb = posts.method[exchange]
     else:
         channel = constant(channels.STDIO if transport == "stdio" else channels.UNKNOWN, count)
-        key, verb = none, np.zeros(count, dtype=int)
+        key, verb = constant(None, count), np.zeros(count, dtype=int)
     status = posts.statuses
     shown, activity = combined(shells.kind, method == PING, posts.status_code[fact], verb)
     words = [

@@ -16,6 +16,7 @@ from mcplab.jsontext import printable
 from mcplab.model import COLUMNS, NO_TIME
 
 TIME = "datetime64[us, UTC]"
+_pool = pa.system_memory_pool()  # Arrow's own takes much more than a column needs
 PIECE = 20_000  # messages turned into one piece of a text column
 
 
@@ -57,14 +58,14 @@ def integers(values: Sequence[int | None]) -> pd.api.extensions.ExtensionArray:
 def constant(value: str | None, count: int) -> pd.api.extensions.ExtensionArray:
     """A ``str`` column of one word, or of none."""
     word = None if value is None else printable(value)
-    return pd.array(pa.repeat(pa.scalar(word, pa.large_string()), count), dtype="str")  # type: ignore
+    made = pa.repeat(pa.scalar(word, pa.large_string()), count, memory_pool=_pool)
+    return pd.array(made, dtype="str")  # type: ignore[return-value]
 
 
 def coded(codes: np.ndarray, words: Sequence[str | None]) -> pd.api.extensions.ExtensionArray:
     """A ``str`` column of words named by their place in ``words``; None is missing."""
     known = pa.array([None if word is None else printable(word) for word in words], type=pa.large_string())
-    # the system's allocator: Arrow's own takes much more than it needs
-    made = pc.take(known, pa.array(codes), memory_pool=pa.system_memory_pool())
+    made = pc.take(known, pa.array(codes), memory_pool=_pool)
     return pd.array(made, dtype="str")  # type: ignore[return-value]
 
 
