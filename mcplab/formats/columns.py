@@ -172,6 +172,12 @@ class Columns:
             self.blocks.append(b"".join(self._pending))
             self._pending, self._fill = [], 0
 
+    def done(self) -> None:
+        """Let go of what only reading needs."""
+        self.flush()
+        self._heads.clear()
+        self._tails.clear()
+
     def _others(self, made: list[_Line], start: int) -> bool:
         for number, event in enumerate(made, start):
             kind = event.kind
@@ -227,7 +233,7 @@ def _gather(data: bytes, start: int) -> Columns | None:
         except (msgspec.DecodeError, RecursionError, OverflowError):
             return None
         start = end
-    columns.flush()
+    columns.done()
     seq = columns.seq
     if not seq or seq[0] < 0 or not all(map(operator.lt, seq, seq[1:])):
         return None

@@ -50,6 +50,8 @@ class Posts:
             self._gather(columns, at, peer)
             self._posted(at, sent, initialize, listen)
             self._assign(columns, peer)
+            del self._event, self._first, self._fact
+        del self._heads, self._paths  # nobody needs them any more, and the table needs room
 
     def _read(self, facts: list[Any]) -> None:
         """What each set of facts says: a place a set."""
