@@ -109,6 +109,9 @@ class Conversation:
                         event = await self._ask(method, version, probe) or n.Ended("nothing came")
                     case n.Restart():
                         await self.close()
+                        if self._left() == 0:  # a second process would only cost its own shut-down
+                            what = "the server ended, and no time was left to start it again for initialize"
+                            raise HandshakeError(self._explained(what, "a longer timeout gives it a second chance"))
                         event = await self._open_link()
                     case n.Switch():
                         event = await self._open_sse()
