@@ -19,7 +19,7 @@ MAX_NOTEBOOK_BYTES = 60_000
 INVENTED = ("user", "you", "me", "name", "alice", "bob", "someone", "dev", "runner", "jane", "demo", "test", "x")
 FOLDERS = r"(?:/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})"
 HOME = re.compile(r"(?<![\w.~-])" + FOLDERS + rf"(?!(?:{'|'.join(INVENTED)})\b)[\w.-]+")
-ROOT_HOME = re.compile(r"(?<![\w.~-])/root/[\w.-]+")
+ROOT_HOME = re.compile(r"(?<![\w.~-])/[r]oot/[\w.-]+")
 REGISTRY = re.compile(r"\b(?:pypi|pythonhosted|npmjs|debian)\.(?:org|com|net|io)\b", re.IGNORECASE)
 
 
@@ -69,8 +69,8 @@ def test_no_address_of_a_package_registry():
         (HOME, "C:" + r"\Users\smith\x", True),
         (HOME, "/home/" + "user/project", False),
         (HOME, "/workspace/home/codex/.codex", False),
-        (ROOT_HOME, "in /root/" + "venv", True),
-        (ROOT_HOME, "/workspace/root/x", False),
+        (ROOT_HOME, "in /" + "root/venv", True),
+        (ROOT_HOME, "/workspace/" + "root/x", False),
         (REGISTRY, "https://" + "pypi." + "org/simple", True),
         (REGISTRY, "PyPI mcp and npm mcp-remote, Debian's chromium", False),
     ],
