@@ -17,7 +17,7 @@ from mcplab.live.server import __main__ as command
 from mcplab.live.server.config import Config
 from mcplab.live.server.demo import DEMO, arguments, serving
 from mcplab.live.server.faults import FAULTS, table
-from mcplab.model import ABSENT, MCPLabError
+from mcplab.model import ABSENT, MCPLabError, UsageError
 
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 META = {
@@ -236,9 +236,15 @@ def test_help_names_every_fault(capsys):
     shown = capsys.readouterr().out
     assert all(name in shown for name in FAULTS)
     assert len(table().splitlines()) == len(FAULTS)
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(UsageError, match="no fault 'laziness'"):
         command.main(["--fault", "laziness"])
-    assert caught.value.code == 2
+
+
+def test_wrong_use_of_the_program_is_one_line_and_2():
+    words = [sys.executable, "-m", "mcplab.live.server", "--serves", "nobody"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "nobody" in done.stderr
 
 
 def test_http_as_a_process_prints_its_address_and_ends_on_sigterm():

@@ -43,7 +43,7 @@ def test_the_end_can_be_a_moment_or_now():
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["--end", "yesterday or so"], 1, "is no time"),
+        (["--end", "yesterday or so"], 2, "is no time"),
         (["--instance", "x"], 1, "no instance 'x'"),
         (["--steps", "0"], 2, "--steps"),
         (["--step-seconds", "0"], 2, "not longer than nothing"),
