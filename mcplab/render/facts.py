@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -224,8 +223,3 @@ def brief(seconds: float) -> str:
             return f"{seconds:.3g} {unit}"
         seconds /= size
     return f"{seconds:.3g} d"
-
-
-def totals(rows: Sequence[Row]) -> dict[str, int]:
-    """Counts over all channels."""
-    return {name: sum(row.counts[name] for row in rows if row.counts) for name in COUNTS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -173,8 +173,3 @@ def _spread(words: Any) -> str:
         if not parts or parts[-1][1] != word:
             parts.append((revision, word))
     return parts[0][1] if len(parts) == 1 else "; ".join(f"{revision}: {word}" for revision, word in parts)
-
-
-def text_of(rows: Sequence[Any]) -> str:
-    """Rows of findings as lines of text."""
-    return "\n".join(f"{row.rule} {row.level} {row.verdict} seq {row.seq}: {row.detail}" for row in rows)

@@ -282,21 +282,6 @@ def x_accel(m: Fact) -> Outcome:
     )
 
 
-def modern_no_get_delete(m: Fact) -> Outcome:
-    post = streamable(m)
-    if post is None or post.exchange.method not in ("GET", "DELETE") or not _endpoint(post):
-        return None
-    supported = m.session.instance.supported
-    status = post.exchange.status
-    if supported is None or status is None:
-        return UNKNOWN
-    if any(version < "2026-07-28" for version in supported):
-        return None
-    if status in (401, 403):
-        return None
-    return KEPT if status == 405 else broken(f"{post.exchange.method} was answered {status}", related=(post.seq,))
-
-
 def modern_no_legacy_mechanisms(m: Fact) -> Outcome:
     post = streamable(m)
     if post is None:

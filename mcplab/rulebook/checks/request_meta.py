@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mcplab import gating, spec
+from mcplab import spec
 from mcplab.model import ABSENT
 from mcplab.rulebook.checks.lifecycle import implementation
 from mcplab.rulebook.facts import Fact
@@ -14,7 +14,6 @@ from mcplab.spec import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, MET
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 INVALID_PARAMS: Final = -32602
 _OTHER_REFUSALS: Final = (-32700, -32600, -32601, -32020, -32021, -32022)
-TASKS: Final = 'extensions["io.modelcontextprotocol/tasks"]'
 
 
 def missing(m: Fact) -> list[str]:
@@ -169,8 +168,3 @@ def result_type_fits(m: Fact) -> Outcome:
         there = [name for name in due if name in m.result]
         return broken(f"input_required, with {' and '.join(there)}") if there else KEPT
     return None
-
-
-def modern_task(m: Fact) -> bool:
-    """Did the request that is answered declare the tasks extension?"""
-    return gating.standing(m.revision or "", "client", TASKS, m.client_capabilities).declared is True

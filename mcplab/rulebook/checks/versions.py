@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from mcplab import spec
@@ -13,7 +12,6 @@ from mcplab.spec import META_VERSION, REVISIONS
 
 UNSUPPORTED: Final = -32022
 _MODERN_ERRORS: Final = (-32020, -32021, -32022)
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def initialize_carries(m: Fact) -> Outcome:
@@ -180,12 +178,3 @@ def no_fallback(m: Fact) -> Outcome:
     if m.method != "initialize":
         return KEPT if seen is not None and m.era == "modern" else None
     return None if seen is None else broken(f"initialize after {seen[1]}", related=(seen[0],))
-
-
-def names_versions(m: Fact) -> Outcome:
-    """Only for a server that is known to speak modern versions alone."""
-    supported = m.session.instance.supported
-    if supported is None or any(spec.era(name) != "modern" for name in supported):
-        return None
-    text = str(m.error.get("message", "")) + str(m.error.get("data", ""))
-    return KEPT if _DATE.search(text) else broken("initialize was refused without naming a version")
