@@ -10,6 +10,7 @@ PYTEST_ARGS ?=
 JOBS ?= logical
 FUZZ_SECONDS ?= 900
 BIN := $(VENV)/bin
+PYTHON3 = $$(sh scripts/find_python.sh $(PYTHON))
 READY := $(VENV)/.mcplab-ready
 READY_TEST := $(VENV)/.mcplab-ready-test
 
@@ -22,13 +23,15 @@ COMPILE_OURS = @$(BIN)/python -m compileall -qq mcplab
 # The environment's own kernel and settings count, not what the user has elsewhere.
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help setup report test check lab bench fuzz wheel clean distclean
+.PHONY: help setup report test test-all test-oldest test-bare check lab bench fuzz wheel clean distclean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make report   set up, then the comparison on TRACES= (default: the bundled captures): build/report/index.html"
 	@echo "make test     set up, then the tests"
+	@echo "make test-all the tests with every Python from 3.11 up that is found; test-oldest: oldest dependencies;"
+	@echo "              test-bare: without any extra"
 	@echo "make check    set up, then lint, format, types and layers"
 	@echo "make lab      set up, then JupyterLab on the notebooks"
 	@echo "make bench    set up, then the benchmarks"
@@ -85,6 +88,18 @@ lab: $(READY)
 bench: $(READY_TEST)
 	$(COMPILE_OURS)
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+# Every Python from 3.11 up that is found, each in an environment of its own; says which were not.
+test-all:
+	@sh scripts/test_all.sh
+
+# The oldest dependencies that pyproject.toml allows, and none of the extras.
+test-oldest:
+	@mkdir -p build && $(PYTHON3) scripts/oldest.py > build/oldest.txt
+	@sh scripts/test_in.sh build/venv-oldest "$(PYTHON3)" build/oldest.txt '.[lab,scale]'
+
+test-bare:
+	@sh scripts/test_in.sh build/venv-bare "$(PYTHON3)" constraints.txt '.'
 
 # 15 minutes a family of readers; atheris is built for some Pythons only, so it has an environment of its own
 fuzz: $(READY_TEST)

@@ -23,7 +23,7 @@ LAYERS = [
     "frames rulebook",  # 3: the tables, the rules
     "traces render told",  # 4: Trace and Traces, and how they are shown
     "live plots exports corpus notes sources stories strips",  # 5: wire, figures, pages, files
-    "widgets report rulebook_commands cli __main__",  # 6: what people start
+    "widgets report lab rulebook_commands cli __main__",  # 6: what people start
 ]
 TYPE_ONLY: set[tuple[str, str]] = set()
 """Upward imports under ``if TYPE_CHECKING:`` that are wanted, as (importing module, imported module)."""
