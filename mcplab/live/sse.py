@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
 from mcplab.model import Sse
+
+_LINE_END = re.compile(rb"\r\n?|\n")
+_NUMBER = re.compile(r"[0-9]{1,15}")
+_MARK = b"\xef\xbb\xbf"  # a byte order mark may begin a stream and means nothing
 
 
 @dataclass
@@ -28,9 +33,7 @@ class SseEvent:
 
     def facts(self, with_data: bool) -> Sse:
         """Its fields as a trace keeps them; ``data`` only where it is no message."""
-        retry = (
-            int(self.retry) if self.retry is not None and self.retry.isascii() and self.retry.isdigit() else self.retry
-        )
+        retry = int(self.retry) if self.retry is not None and _NUMBER.fullmatch(self.retry) else self.retry
         return Sse(
             id=UNSET if self.id is None else self.id,
             event=UNSET if self.event is None else self.event,
@@ -44,37 +47,34 @@ class SseEvent:
 class SseParser:
     """Feed it bytes; it yields each event when its blank line is there."""
 
-    _rest: bytes = b""
+    _parts: list[bytes] = field(default_factory=list)  # of a line whose end is not there yet
     _lines: list[bytes] = field(default_factory=list)
+    _begun: bool = False
     _skip_newline: bool = False
 
     def feed(self, chunk: bytes) -> Iterator[SseEvent]:
         if self._skip_newline and chunk:
             chunk = chunk.removeprefix(b"\n")
             self._skip_newline = False
-        data = self._rest + chunk
         start = 0
-        while True:
-            ends = [at for at in (data.find(b"\n", start), data.find(b"\r", start)) if at >= 0]
-            if not ends:
-                break
-            end = min(ends)
-            after = end + 1
-            if data[end : end + 1] == b"\r":
-                if data[after : after + 1] == b"\n":
-                    after += 1
-                elif after == len(data):
-                    self._skip_newline = True  # the \n of a \r\n may still come
-            line, start = data[start:end], after
+        for end in _LINE_END.finditer(chunk):
+            self._parts.append(chunk[start : end.start()])
+            line, start = b"".join(self._parts), end.end()
+            self._parts.clear()
+            if not self._begun:
+                self._begun, line = True, line.removeprefix(_MARK)
             if line:
                 self._lines.append(line)
             elif self._lines:
                 yield self._event()
-        self._rest = data[start:]
+        if start < len(chunk):
+            self._parts.append(chunk[start:])
+        else:
+            self._skip_newline = self._skip_newline or chunk.endswith(b"\r")  # the \n of a \r\n may still come
 
     def rest(self) -> bytes:
         """What is left of an event that the stream's end cut off."""
-        return b"\n".join([*self._lines, self._rest]) if self._lines or self._rest else b""
+        return b"\n".join([*self._lines, b"".join(self._parts)]) if self._lines or self._parts else b""
 
     def _event(self) -> SseEvent:
         event = SseEvent(b"\n".join(self._lines))
