@@ -261,12 +261,32 @@ def test_exercised_tells_four_things_apart() -> None:
         "logging": "refused",
     }  # fmt: skip
     assert table.loc["logging", "why"] == "-32601: none"
+    assert table["worked"].to_dict() == {"tools": 1, "prompts": 0, "resources": 1, "logging": 0}
     assert table["declared"].astype(object).to_dict() == {
         "tools": True,
         "prompts": True,
         "resources": False,
         "logging": False,
     }
+
+
+def test_what_worked_is_told_from_what_was_only_asked() -> None:
+    roots = {"jsonrpc": "2.0", "id": 7, "method": "roots/list"}
+    changed = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+    legacy = make_trace([*shake({}, {"roots": {"listChanged": True}}), ("server", roots), ("client", changed)])
+    told = exercised(legacy).set_index("path")
+    assert told.loc["roots", ["n", "worked"]].tolist() == [1, 0]
+    assert told.loc["roots.listChanged", ["n", "worked"]].tolist() == [1, 1]
+
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"roots": {}}}  # fmt: skip
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "_meta": meta}}
+    asked = {"resultType": "input_required", "inputRequests": {"a": {"method": "roots/list", "params": {}}}}
+    retry = {**call, "id": 2, "params": {**call["params"], "inputResponses": {"a": {"roots": []}}}}
+    messages = [("client", call), ("server", {"jsonrpc": "2.0", "id": 1, "result": asked})]
+    for more, worked in (([], 0), ([("client", retry)], 1)):
+        told = exercised(make_trace([*messages, *more])).set_index("path")
+        assert told.loc["roots", ["n", "worked"]].tolist() == [1, worked]
 
 
 def test_what_if_lists_what_would_have_been_out_of_contract() -> None:

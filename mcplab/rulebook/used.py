@@ -17,7 +17,7 @@ from mcplab.rulebook.visit import visit
 
 EXERCISED: Final = {
     "trace": "str", "instance": "str", "party": "str", "path": "str", "status": "str", "declared": "boolean",
-    "n": "int64", "refused": "int64", "why": "str", "seqs": "str",
+    "n": "int64", "refused": "int64", "why": "str", "seqs": "str", "worked": "int64",
 }  # fmt: skip
 WHAT_IF: Final = {
     "trace": "str", "instance": "str", "conn": "str", "seq": "int64", "part": "Int64", "sender": "str", "kind": "str",
@@ -37,6 +37,7 @@ class _Use:
         self.seqs: list[int] = []
         self.n = 0
         self.refused = 0
+        self.worked = 0
         self.why: dict[str, None] = {}
 
 
@@ -51,14 +52,17 @@ def _applying(m: Fact) -> list[Need]:
     ]
     asked = m.result.get("inputRequests") if m.era == "modern" else None
     for entry in asked.values() if isinstance(asked, Mapping) else ():
-        name = entry.get("method") if isinstance(entry, Mapping) else None
-        if isinstance(name, str):
-            found += [
-                need
-                for need in gating.needs(revision, "s2c", "input-request", name)
-                if need.when is None or need.when.holds(entry)
-            ]
+        found += _entry(m, entry)
     return found
+
+
+def _entry(m: Fact, entry: Any) -> list[Need]:
+    """What one entry of ``inputRequests`` needs."""
+    name = entry.get("method") if isinstance(entry, Mapping) else None
+    if not isinstance(name, str):
+        return []
+    found = gating.needs(m.revision or "", "s2c", "input-request", name)
+    return [need for need in found if need.when is None or need.when.holds(entry)]
 
 
 def _declared(m: Fact, party: str) -> Any:
@@ -77,8 +81,13 @@ def _states(m: Fact) -> tuple[str, Any] | None:
 
 
 def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
-    """One row a path that gates traffic and was declared, or that traffic needed."""
+    """One row a path that gates traffic and was declared, or that traffic needed.
+
+    ``worked``: uses that came to something: a request got its result, an input request its response, and a
+    notification was sent, which nothing answers.
+    """
     uses: dict[tuple[str, str, str], _Use] = {}
+    asked: dict[tuple[str, str], list[_Use]] = {}  # instance, key of an input request -> what it used
 
     def use(m: Fact, party: str, path: str) -> _Use:
         return uses.setdefault((m.session.instance.name, party, path), _Use())
@@ -96,8 +105,19 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
             one.n += 1
             one.undeclared += stands is False
             one.unknown += stands is None
+            one.worked += m.kind == "notification"
             if len(one.seqs) < _SHOWN:
                 one.seqs.append(m.seq)
+        rounds = m.result.get("inputRequests") if m.era == "modern" else None
+        for key, entry in rounds.items() if isinstance(rounds, Mapping) else ():
+            asked[m.session.instance.name, key] = [use(m, need.party, need.path) for need in _entry(m, entry)]
+        given = m.params.get("inputResponses") if m.kind == "request" and m.era == "modern" else None
+        for key in given if isinstance(given, Mapping) else ():
+            for one in asked.pop((m.session.instance.name, key), ()):
+                one.worked += 1
+        if m.kind == "result" and m.request is not None and not m.again and rounds is None:
+            for need in _applying(m.request):
+                use(m, need.party, need.path).worked += 1
         if m.kind == "error" and m.request is not None and not m.again:
             for need in _applying(m.request):
                 one = use(m, need.party, need.path)
@@ -118,7 +138,7 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
         known = True if one.stated else None if one.unknown and not one.undeclared else False
         rows.append(
             (name, instance, party, path, status, known, one.n, one.refused, "; ".join(one.why) or None,
-             ", ".join(map(str, one.seqs)) or None)
+             ", ".join(map(str, one.seqs)) or None, one.worked)
         )  # fmt: skip
     frame = pd.DataFrame(rows, columns=list(EXERCISED)).astype(EXERCISED)
     order = frame["path"].map(lambda path: spec.path_key(path))
