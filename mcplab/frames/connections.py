@@ -8,14 +8,21 @@ import numpy as np
 import pandas as pd
 
 from mcplab.frames.links import Link, said
-from mcplab.frames.table import build, empty
+from mcplab.frames.table import build
 from mcplab.frames.verdicts import calls, discovery, pulse
 from mcplab.frames.wire import Wire
-from mcplab.model import NO_TIME
+from mcplab.model import COLUMNS, NO_TIME
 
 
 def connections(wire: Wire, name: str, found: dict[str, Link], ts: np.ndarray) -> pd.DataFrame:
     """One row a connection, in the order in which they were first seen."""
+    columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["connections"]}
+    add(columns, wire, name, found, ts)
+    return build("connections", columns)
+
+
+def add(columns: dict[str, list[Any]], wire: Wire, name: str, found: dict[str, Link], ts: np.ndarray) -> None:
+    """Append the rows of one capture to columns that may hold those of others."""
     by_instance: dict[str, list[int]] = {}
     by_conn: dict[str, list[int]] = {}
     for n, row in enumerate(wire.rows):
@@ -25,7 +32,6 @@ def connections(wire: Wire, name: str, found: dict[str, Link], ts: np.ndarray) -
     shared = {instance: (*discovery(wire, rows), calls(wire, rows)) for instance, rows in by_instance.items()}
     seen = _spans(wire, ts)
     ping = wire.record.header.get("ping")
-    columns: dict[str, list[Any]] = {}
     for link in found.values():
         how, detail, called = shared.get(link.instance, ("none", None, ""))
         client = said(link.client, "name")
@@ -51,8 +57,7 @@ def connections(wire: Wire, name: str, found: dict[str, Link], ts: np.ndarray) -
             "last_seq": wire.record.events[link.last].seq,
         }  # fmt: skip
         for key, value in row.items():
-            columns.setdefault(key, []).append(value)
-    return build("connections", columns) if columns else empty("connections")
+            columns[key].append(value)
 
 
 def _server(wire: Wire) -> Any:

@@ -18,25 +18,32 @@ from mcplab.spec import META_CAPABILITIES
 def declarations(wire: Wire, name: str, found: dict[str, Link]) -> pd.DataFrame:
     """One row for each capability path of each declaring message, ``$`` rows included (design, section 2)."""
     columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["declarations"]}
+    add(columns, wire, name, found)
+    return build("declarations", columns)
+
+
+def add(columns: dict[str, list[Any]], wire: Wire, name: str, found: dict[str, Link]) -> None:
+    """Append the rows of one capture to columns that may hold those of others."""
     for number, place, party, answered, disputed in declaring(wire):
         row = wire.rows[number]
         event = wire.record.events[row.event]
         link = found[wire.conns[row.event]]
         text, duplicate = capabilities_text(row, place)
-        client = said(link.client, "name") or link.info_name
-        version = said(link.client, "version") or link.info_version
-        for leaf in _flattened(text):
-            for key, value in (
-                ("trace", name), ("instance", link.instance), ("conn", link.name), ("party", party),
-                ("client", client), ("client_version", version), ("client_info", link.info_name),
-                ("config", link.config), ("transport", wire.transport), ("server", link.server),
-                ("revision", wire.version[answered]), ("era", wire.era[answered]), ("place", place),
-                ("seq", event.seq), ("part", row.part), ("path", leaf.path), ("state", leaf.state),
-                ("value", leaf.value), ("tier", "observed"), ("evidence", f"{name}#{event.seq}"),
-                ("duplicate", leaf.duplicate or (duplicate and leaf.path == "$")), ("disputed", disputed),
-            ):  # fmt: skip
-                columns[key].append(value)
-    return build("declarations", columns)
+        leaves = _flattened(text)
+        for key, value in (
+            ("trace", name), ("instance", link.instance), ("conn", link.name), ("party", party),
+            ("client", said(link.client, "name") or link.info_name),
+            ("client_version", said(link.client, "version") or link.info_version), ("client_info", link.info_name),
+            ("config", link.config), ("transport", wire.transport), ("server", link.server),
+            ("revision", wire.version[answered]), ("era", wire.era[answered]), ("place", place),
+            ("seq", event.seq), ("part", row.part), ("tier", "observed"), ("evidence", f"{name}#{event.seq}"),
+            ("disputed", disputed),
+        ):  # fmt: skip
+            columns[key] += [value] * len(leaves)
+        columns["path"] += [leaf.path for leaf in leaves]
+        columns["state"] += [leaf.state for leaf in leaves]
+        columns["value"] += [leaf.value for leaf in leaves]
+        columns["duplicate"] += [leaf.duplicate or (duplicate and leaf.path == "$") for leaf in leaves]
 
 
 def declaring(wire: Wire) -> list[tuple[int, str, str, int, bool]]:

@@ -10,14 +10,23 @@ from msgspec import UNSET
 
 from mcplab import envelope
 from mcplab.envelope import Failure, Params
-from mcplab.frames.table import build, constant, texts, times
+from mcplab.frames.table import build, extend, texts
 from mcplab.frames.wire import Wire
-from mcplab.model import NO_TIME
+from mcplab.model import COLUMNS, NO_TIME
 from mcplab.pairing import same
 
 
 def messages(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) -> pd.DataFrame:
     """One row a message (a batch has one for each part), in the wire's order."""
+    columns: dict[str, Any] = {key: [] for key in COLUMNS["messages"]}
+    add_messages(columns, wire, name, instance, ts)
+    return build("messages", {**columns, "message": texts(columns["message"])})
+
+
+def add_messages(
+    columns: dict[str, list[Any]], wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray
+) -> None:
+    """Append the messages of one capture to columns that may hold those of others; texts are raw bytes."""
     events, rows = wire.record.events, wire.rows
     at = [row.event for row in rows]
     conns = [wire.conns[n] for n in at]
@@ -40,23 +49,23 @@ def messages(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) ->
             content.append(http.headers.get("content-type") if http.headers is not UNSET else None)
         exchange_key.append(exchange.key if exchange is not None else None)
         http_method.append(exchange.method if exchange is not None else None)
-    return build(
-        "messages",
+    extend(
+        columns,
         {
-            "trace": constant(name, len(rows)),
+            "trace": [name] * len(rows),
             "instance": [instance[conn] for conn in conns],
             "conn": conns,
             "peer": [wire.peers[n] for n in at],
             "seq": [events[n].seq for n in at],
             "part": [row.part for row in rows],
-            "ts": times(moments),
+            "ts": moments.tolist(),
             "sender": wire.sender,
             "kind": wire.kind,
             "method": wire.method,
             "id": wire.id,
             "reply_to": [None if r is None else events[rows[r].event].seq for r in wire.reply_to],
             "reply_part": [None if r is None else rows[r].part for r in wire.reply_to],
-            "latency": _latency(wire, moments),
+            "latency": _latency(wire, moments).tolist(),
             "era": wire.era,
             "version": wire.version,
             "channel": [wire.channel_of[n] for n in at],
@@ -66,7 +75,7 @@ def messages(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) ->
             "status": status,
             "content_type": content,
             "size": [memoryview(row.raw).nbytes for row in rows],
-            "message": texts([row.raw for row in rows]),
+            "message": [row.raw for row in rows],
         },
     )
 
@@ -89,6 +98,13 @@ def exchanges(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) -
     request's own POST. ``notifications``: those that name the request: its progress, its log messages on the same
     POST, its subscription. ``group``: seq of the first round of a multi-round-trip request.
     """
+    columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["exchanges"]}
+    add_exchanges(columns, wire, name, instance, ts)
+    return build("exchanges", columns)
+
+
+def add_exchanges(table: dict[str, list[Any]], wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) -> None:
+    """Append the exchanges of one capture to columns that may hold those of others."""
     events, rows = wire.record.events, wire.rows
     asked = [n for n, kind in enumerate(wire.kind) if kind == "request"]
     last: dict[str, int] = {}
@@ -122,15 +138,15 @@ def exchanges(wire: Wire, name: str, instance: dict[str, str], ts: np.ndarray) -
         columns["rs"].append(None if answer is None else events[rows[answer].event].seq)
         columns["rp"].append(None if answer is None else rows[answer].part)
     at = [rows[n].event for n in asked]
-    return build(
-        "exchanges",
+    extend(
+        table,
         {
             "trace": [name] * len(asked),
             "instance": [instance[wire.conns[n]] for n in at],
             "conn": [wire.conns[n] for n in at],
             "seq": [events[n].seq for n in at],
             "part": [rows[n].part for n in asked],
-            "ts": times(ts[at] if at else ts[:0]),
+            "ts": ts[at].tolist() if at else [],
             "sender": [wire.sender[n] for n in asked],
             "method": [wire.method[n] for n in asked],
             "id": [wire.id[n] for n in asked],

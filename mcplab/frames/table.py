@@ -138,6 +138,12 @@ def stamps(pieces: Sequence[str]) -> np.ndarray:
         return parse_times(array.to_pylist())
 
 
+def extend(columns: dict[str, list[Any]], more: Mapping[str, Sequence[Any]]) -> None:
+    """Append the rows of ``more`` to columns of the same names."""
+    for name, values in more.items():
+        columns[name] += values
+
+
 def build(table: str, columns: Mapping[str, Any]) -> pd.DataFrame:
     """The DataFrame of ``table``; ``columns`` holds a list (or a ready array) for each column of the contract."""
     made: dict[str, Any] = {}
