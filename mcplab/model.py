@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 #   MCPLabError                 anything this package tells its user
 #   ├── TraceError              a trace cannot be read, or cannot answer the question asked
 #   ├── HandshakeError          a live handshake failed; .trace holds what was recorded so far
+#   ├── GateError               a message was not sent: nobody declared what it needs
 #   ├── SpecError               the protocol data does not know what was asked for
 #   ├── ExportError             a figure or table cannot be written
 #   └── UsageError                an argument is none of those that can be (the command line exits with 2)
@@ -37,6 +38,14 @@ class HandshakeError(MCPLabError):
     def __init__(self, message: str, trace: Any = None) -> None:
         super().__init__(message)
         self.trace = trace
+
+
+class GateError(MCPLabError):
+    """A message was not sent, as what it needs was not declared. ``refused``: which, and the gate's verdict."""
+
+    def __init__(self, message: str, refused: Any = None) -> None:
+        super().__init__(message)
+        self.refused = refused
 
 
 class SpecError(MCPLabError):
@@ -223,6 +232,11 @@ class Record(msgspec.Struct, frozen=True):
 # bool, boolean (may be missing), time (UTC, microseconds). A missing str is NaN, as everywhere in pandas.
 
 _WHERE = {"trace": "str", "instance": "str", "conn": "str"}
+_SAID = {
+    "party": "str", "client": "str", "client_version": "str", "client_info": "str", "config": "str",
+    "transport": "str", "server": "str", "revision": "str", "era": "str", "place": "str",
+}  # fmt: skip
+_STATED = {"path": "str", "state": "str", "value": "str", "tier": "str", "evidence": "str"}
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
     "messages": {
@@ -247,10 +261,7 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "ping_answered": "time",
     },
     "declarations": {
-        **_WHERE, "party": "str", "client": "str", "client_version": "str", "client_info": "str", "config": "str",
-        "transport": "str", "server": "str", "revision": "str", "era": "str", "place": "str", "seq": "int64",
-        "part": "Int64", "path": "str", "state": "str", "value": "str", "tier": "str", "evidence": "str",
-        "duplicate": "bool", "disputed": "bool",
+        **_WHERE, **_SAID, "seq": "int64", "part": "Int64", **_STATED, "duplicate": "bool", "disputed": "bool",
     },
     "channels": {
         "trace": "str", "instance": "str", "channel": "str", "state": "str", "why": "str", "request": "int64",
@@ -277,6 +288,27 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "unparsed": {
         "trace": "str", "where": "str", "conn": "str", "seq": "Int64", "file": "str", "line": "Int64", "text": "str",
         "reason": "str",
+    },
+    "statements": {
+        **_WHERE, **_SAID, "seq": "Int64", "part": "Int64", **_STATED, "name": "str", "declares": "str",
+        "implements": "str", "only": "boolean", "when": "str", "settings": "str", "status": "str", "n": "Int64",
+        "worked": "Int64", "refused": "Int64", "date": "str", "source": "str", "commit": "str", "file": "str",
+        "lines": "str", "text": "str",
+    },
+    "contradictions": {
+        "client": "str", "party": "str", "path": "str", "what": "str", "tier": "str", "claimed": "str",
+        "claimed_version": "str", "claimed_date": "str", "when": "str", "source": "str", "citation": "str",
+        "against": "str", "found": "str", "found_version": "str", "found_date": "str", "instances": "int64",
+        "agree": "int64", "reason": "str", "why": "str", "evidence": "str",
+    },
+    "variance": {
+        "client": "str", "path": "str", "factor": "str", "name": "str", "a": "str", "b": "str", "state_a": "str",
+        "state_b": "str", "contexts": "int64", "same": "int64", "given": "str", "evidence_a": "str",
+        "evidence_b": "str",
+    },
+    "promises": {
+        "client": "str", "client_version": "str", "path": "str", "kind": "str", "by": "str", "other": "str",
+        "rule": "str", "instances": "int64", "of": "int64", "configurations": "int64", "n": "int64", "evidence": "str",
     },
 }  # fmt: skip
 """Table -> column -> dtype word."""

@@ -57,7 +57,8 @@ def exercised(trace: Any) -> pd.DataFrame:
     Columns: trace, instance, party (who declares it), path, status (``declared and used``, ``declared and unused``,
     ``used undeclared``, ``refused``: every use was answered with an error, ``used, declaration not seen``), declared
     (missing where nobody saw the declaration), n (messages that needed it), refused, why (codes and messages of the
-    errors), seqs (the first twenty), worked (uses that got a result; of notifications all). Paths that gate no traffic have no row.
+    errors), seqs (the first twenty), worked (uses that got a result; of notifications all). Paths that gate no traffic
+    have no row.
     """
     parts = [used.exercised(one.tables.wire, one.tables.links, one.name) for one in _each(trace)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(used.EXERCISED))
