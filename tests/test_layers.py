@@ -18,8 +18,8 @@ import mcplab
 
 LAYERS = [
     "model",  # 0: nouns
-    "jsontext spec formats data look versions",  # 1: the protocol as data, formats, bundled files, the look of figures
-    "envelope pairing capabilities comparison negotiation channels bins gating",  # 2: pure functions
+    "jsontext lines spec formats data look versions",  # 1: the protocol as data, formats, bundled files, figures' look
+    "envelope pairing capabilities comparison negotiation channels bins gating redaction",  # 2: pure functions
     "frames rulebook",  # 3: the tables, the rules
     "traces render told",  # 4: Trace and Traces, and how they are shown
     "live plots exports corpus notes sources stories strips",  # 5: wire, figures, pages, files

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcplab.live.capture import Capture, is_message, kept, masked, parts, raw
+from mcplab.live.capture import Capture, is_message, kept, parts, raw
 from mcplab.live.handshakes import handshake
 from mcplab.live.http import header_value
 from mcplab.live.recording import RecordingTransport, why
@@ -22,6 +22,7 @@ from mcplab.live.server.http import _decoded
 from mcplab.live.sse import SseParser
 from mcplab.live.texts import dump, message, mirrored, modern_params
 from mcplab.model import ABSENT, HandshakeError, JsonText
+from mcplab.redaction import MASKS
 
 STREAM = (
     b"id: 1\nretry: 20\ndata: \n\n"
@@ -94,8 +95,8 @@ def test_headers_and_paths_that_are_kept():
         ("accept", "b"),
     ]
     assert kept(given) == {"mcp-session-id": "s", "www-authenticate": "Bearer", "accept": "a, b"}
-    assert masked("/mcp") == "/mcp"
-    assert masked("/m?session_id=1&access_token=x&b&apiKey=") == "/m?session_id=1&access_token=***&b&apiKey=***"
+    assert MASKS.address("/mcp") == "/mcp"
+    assert MASKS.address("/m?session_id=1&access_token=x&b&apiKey=") == "/m?session_id=1&access_token=***&b&apiKey="
 
 
 def test_raw_text():

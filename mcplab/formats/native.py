@@ -16,6 +16,7 @@ from msgspec import UNSET
 from mcplab import jsontext
 from mcplab.formats import columns, scan
 from mcplab.formats.source import Source
+from mcplab.lines import encode, head_of
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, Http, Record, TraceError, Unread
 
 NAME = "mcplab"
@@ -85,6 +86,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         start, number = (end + 1 if end >= 0 else len(data)), number + 1
     else:
         notes.append("no header: client, transport and configuration are unknown")
+    if header is not None and isinstance(stopped := header.get("stopped"), str):
+        notes.append(f"the recorder had to stop before the end: {stopped}")
     found = columns.gather(data, start) if len(data) > BIG else None
     if found is not None:
         # nothing in it needs a second look: the event objects can wait until somebody asks for one
@@ -401,40 +404,12 @@ def _rescued(text: str) -> tuple[list[Event], list[str]]:
 _MEMBERS = (("seq", r"(\d{1,15})"), ("conn", r'"([^"\\]*)"'), ("dir", r'"(c2s|s2c)"'), ("ts", r'"([0-9T:.Z-]+)"'))
 
 
-def encode(event: Event) -> bytes:
-    """One event as a line of version 1, its message spliced in as it is.
-
-    A line break between a message's tokens becomes a space: JSON Lines has no other way to hold it.
-    """
-    if event.msg is not UNSET and (b"\n" in bytes(event.msg) or b"\r" in bytes(event.msg)):
-        flat = bytes(event.msg).replace(b"\r", b" ").replace(b"\n", b" ")
-        event = msgspec.structs.replace(event, msg=msgspec.Raw(flat))
-    try:
-        return msgspec.json.encode(event)
-    except UnicodeEncodeError:  # a lone surrogate: json escapes it, msgspec will not
-        fields = msgspec.to_builtins(_without(event))
-        text = jsontext.dumps(fields)
-        if event.msg is not UNSET:
-            text = text[:-1] + ',"msg":' + event.text + "}"
-        return text.encode()
-
-
-def _without(event: Event) -> Event:
-    return msgspec.structs.replace(event, msg=UNSET)
-
-
 def write(record: Record) -> Iterator[bytes]:
     """The record's lines, each with its line break. Lines that were read are written as they were."""
-    yield (record.header_line or jsontext.dumps(header_of(record)).encode()) + b"\n"
+    yield (record.header_line or jsontext.dumps(head_of(record.header)).encode()) + b"\n"
     lines = record.lines or [b""] * len(record.events)
     for event, line in zip(record.events, lines, strict=True):
         yield (line or encode(event)) + b"\n"
-
-
-def header_of(record: Record) -> dict[str, Any]:
-    """The record's header with the three members that every header starts with."""
-    head = {"kind": "header", "format": FORMAT_NAME, "version": FORMAT_VERSION}
-    return {**head, **{key: value for key, value in record.header.items() if key not in head}}
 
 
 def from_dicts(items: Sequence[Mapping[str, Any]], name: str = "trace") -> Record:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -13,6 +15,7 @@ from msgspec import UNSET
 
 from mcplab import __version__, jsontext
 from mcplab.model import Event, Http, Record, Sse
+from mcplab.redaction import is_secret_header
 
 Direction = Literal["c2s", "s2c"]
 
@@ -22,38 +25,29 @@ _KEPT: Final = frozenset(
         "www-authenticate", "x-accel-buffering",
     )
 )  # fmt: skip
-_SECRET: Final = ("key", "token", "secret", "password", "passwd", "credential", "signature", "auth")
+_NO_JSON: Final = frozenset(bytes([byte]) for byte in range(256) if chr(byte) not in "{[ \t\r\n")
 _JSONRPC: Final = frozenset(("jsonrpc", "method", "result", "error"))
 
 
-class Capture:
-    """Collects the events of one capture in memory. ``watcher`` is called with each event as soon as it is there."""
+class Recording(ABC):
+    """Where events go as they happen: into memory (``Capture``) or into a file (``recorder.Recorder``)."""
 
-    def __init__(self, watcher: Callable[[Event], None] | None = None) -> None:
-        self.events: list[Event] = []
+    def __init__(self) -> None:
         self.started = datetime.now(UTC)
-        self._watcher = watcher
-        self._conns = 0
-        self._exchanges = 0
+        self._conns = itertools.count(1)
+        self._exchanges = itertools.count(1)
 
     def conn(self) -> str:
         """A name for a new connection: ``c1``, ``c2``, ..."""
-        self._conns += 1
-        return f"c{self._conns}"
+        return f"c{next(self._conns)}"
 
     def exchange(self) -> str:
         """A name for a new HTTP exchange: ``x1``, ``x2``, ..."""
-        self._exchanges += 1
-        return f"x{self._exchanges}"
+        return f"x{next(self._exchanges)}"
 
+    @abstractmethod
     def add(self, kind: str, conn: str, **fields: Any) -> Event:
-        """Append an event; ``fields`` are members of ``model.Event``."""
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        event = Event(kind, seq=len(self.events), ts=now, mono=time.monotonic_ns(), conn=conn, **fields)
-        self.events.append(event)
-        if self._watcher is not None:
-            self._watcher(event)
-        return event
+        """Append an event; ``fields`` are members of ``model.Event``. Number and clocks come from here."""
 
     def text(
         self,
@@ -74,15 +68,40 @@ class Capture:
             return self.add("message", conn, msg=msgspec.Raw(text.strip(b" \t\r\n")), **facts)
         return self.add("unparsed", conn, **raw(text), **facts)
 
-    def record(self, transport: str, **header: Any) -> Record:
-        """The record so far. ``transport`` is the header's word: ``stdio``, ``streamable-http`` or ``sse``."""
-        head = {
+    def head(self, transport: str) -> dict[str, Any]:
+        """What every header says. ``transport`` is its word: ``stdio``, ``streamable-http`` or ``sse``."""
+        return {
             "captured_at": self.started.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "tool": f"mcplab {__version__}",
             "transport": transport,
             "clock": "utc",
         }
-        return Record({**head, **header}, tuple(self.events), name="handshake")
+
+
+class Capture(Recording):
+    """Collects the events of one capture in memory. ``watcher`` is called with each event as soon as it is there."""
+
+    def __init__(self, watcher: Callable[[Event], None] | None = None) -> None:
+        super().__init__()
+        self.events: list[Event] = []
+        self._watcher = watcher
+
+    def add(self, kind: str, conn: str, **fields: Any) -> Event:
+        event = Event(kind, seq=len(self.events), **clocks(), conn=conn, **fields)
+        self.events.append(event)
+        if self._watcher is not None:
+            self._watcher(event)
+        return event
+
+    def record(self, transport: str, **header: Any) -> Record:
+        """The record so far; ``header`` joins what ``head`` says."""
+        return Record({**self.head(transport), **header}, tuple(self.events), name="handshake")
+
+
+def clocks() -> dict[str, Any]:
+    """Both clocks, as an event has them."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {"ts": now, "mono": time.monotonic_ns()}
 
 
 def raw(text: bytes) -> dict[str, str]:
@@ -93,9 +112,32 @@ def raw(text: bytes) -> dict[str, str]:
         return {"raw_b64": base64.b64encode(text).decode()}
 
 
+class _Outside(msgspec.Struct, gc=False):
+    """The members that make an object JSON-RPC, their values unread."""
+
+    jsonrpc: msgspec.Raw | msgspec.UnsetType = UNSET
+    method: msgspec.Raw | msgspec.UnsetType = UNSET
+    result: msgspec.Raw | msgspec.UnsetType = UNSET
+    error: msgspec.Raw | msgspec.UnsetType = UNSET
+
+    @property
+    def ours(self) -> bool:
+        return not (self.jsonrpc is self.method is self.result is self.error is UNSET)
+
+
+_outsides = msgspec.json.Decoder(_Outside | list[_Outside])
+
+
 def is_message(text: bytes) -> bool:
     """Is this JSON-RPC: an object with ``jsonrpc``, ``method``, ``result`` or ``error``, or a batch of such?"""
-    return bool(parts(text))
+    try:
+        text.decode()
+        found = _outsides.decode(text)
+    except UnicodeDecodeError:
+        return False
+    except (msgspec.DecodeError, RecursionError):  # of JSON it refuses lone surrogates and deep nesting
+        return text[:1] not in _NO_JSON and bool(parts(text))
+    return all(one.ours for one in found) and bool(found) if isinstance(found, list) else found.ours
 
 
 def parts(text: bytes) -> list[tuple[str, dict[str, Any]]]:
@@ -128,27 +170,20 @@ def _outside(text: str) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def kept(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The headers that a trace keeps, in lower case; of credentials only the scheme of ``www-authenticate``."""
+def kept(pairs: Iterable[tuple[str, str]], *, secrets: bool = False) -> dict[str, str]:
+    """The headers that a trace keeps, in lower case; of ``www-authenticate`` only the scheme.
+
+    ``secrets``: those that carry a credential too, for whoever masks them before they are written.
+    """
     found: dict[str, str] = {}
     for name, value in pairs:
         low = name.lower()
         if low == "www-authenticate":
             value = value.split(" ", 1)[0]
-        elif not (low in _KEPT or (low.startswith("mcp-") and not any(word in low for word in _SECRET))):
+        elif is_secret_header(low):
+            if not secrets:
+                continue
+        elif low not in _KEPT and not low.startswith("mcp-"):
             continue
         found[low] = f"{found[low]}, {value}" if low in found else value
     return found
-
-
-def masked(path: str) -> str:
-    """A request's path with the values of query members that name a credential replaced."""
-    head, mark, query = path.partition("?")
-    if not mark:
-        return path
-    members = []
-    for member in query.split("&"):
-        name, equals, _ = member.partition("=")
-        hide = equals and any(word in name.lower() for word in _SECRET)
-        members.append(f"{name}=***" if hide else member)
-    return f"{head}?{'&'.join(members)}"

@@ -14,9 +14,10 @@ from typing import Any, Protocol
 
 import httpx2
 
-from mcplab.live.capture import Capture, is_message, kept, masked, raw
+from mcplab.live.capture import Recording, is_message, kept, raw
 from mcplab.live.sse import SseEvent, SseParser
 from mcplab.model import Http
+from mcplab.redaction import MASKS
 
 
 class Listener(Protocol):
@@ -49,7 +50,7 @@ class _Exchange:
 class RecordingTransport(httpx2.AsyncBaseTransport):
     """Records into ``capture`` what passes. ``make`` builds the transport below (for TLS options and proxies)."""
 
-    def __init__(self, capture: Capture, make: Callable[[], httpx2.AsyncHTTPTransport] | None = None) -> None:
+    def __init__(self, capture: Recording, make: Callable[[], httpx2.AsyncHTTPTransport] | None = None) -> None:
         self._capture = capture
         self._make = make or httpx2.AsyncHTTPTransport
         self._slots: list[_Slot] = []
@@ -96,7 +97,7 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
         content = exchange.content
         facts: dict[str, Any] = {
             "method": request.method,
-            "path": masked(request.url.raw_path.decode("ascii", "replace")),
+            "path": MASKS.address(request.url.raw_path.decode("ascii", "replace")),
             "headers": kept(request.headers.multi_items()),
             "exchange": exchange.name,
         }
@@ -131,7 +132,7 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
 class _Body(httpx2.AsyncByteStream):
     """A response's body: passed on as it is, recorded piece by piece."""
 
-    def __init__(self, capture: Capture, exchange: _Exchange, response: httpx2.Response) -> None:
+    def __init__(self, capture: Recording, exchange: _Exchange, response: httpx2.Response) -> None:
         self._capture = capture
         self._exchange = exchange
         self._response = response

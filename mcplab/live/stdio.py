@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from mcplab.live.capture import Capture, parts, raw
+from mcplab.live.capture import Recording, parts, raw
 from mcplab.live.link import Down, Happening, Incoming, Junk, Outgoing, StartError
 
 GRACE = 2.0
@@ -26,7 +26,7 @@ _ORPHANS = "it ended, processes that it had started did not: signalled"
 class StdioLink:
     """A server as a child process in a process group of its own. Made by ``StdioLink.start``."""
 
-    def __init__(self, capture: Capture, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, capture: Recording, process: asyncio.subprocess.Process) -> None:
         self.inbox: asyncio.Queue[Happening] = asyncio.Queue()
         self.session: str | None = "local"
         self._capture = capture
@@ -37,7 +37,7 @@ class StdioLink:
         self._readers = [asyncio.create_task(self._read_stdout()), asyncio.create_task(self._read_stderr())]
 
     @classmethod
-    async def start(cls, capture: Capture, command: Sequence[str], env: Mapping[str, str] | None = None) -> StdioLink:
+    async def start(cls, capture: Recording, command: Sequence[str], env: Mapping[str, str] | None = None) -> StdioLink:
         """Start ``command``. Its session is its own, so that an interrupt of ours does not end it behind our back.
 
         Raises:

@@ -1,0 +1,434 @@
+"""Secrets out of recorded text: what is masked, where, and nothing else changed.
+
+A mask puts ``***`` in place of the inside of a string value, or of a part of it; keys, numbers, spacing, escapes and
+every other byte stay. Masked unless ``keep_secrets``:
+
+- headers that carry a credential (``authorization``, ``proxy-authorization``, ``cookie``, ``set-cookie``, names that
+  speak of a key, token, secret or password); of ``Bearer x`` and the like the scheme stays;
+- in addresses, the user before ``@`` and query members named as credentials (``?access_token=``);
+- members of JSON objects with a well-known name, in any spelling (``client_secret``, ``clientSecret``,
+  ``OPENAI_API_KEY``): a string, or the strings of a list. An object below such a name is left alone, because it is
+  mostly a schema that only describes a password. ``progressToken``, page tokens and cursors are none;
+- ``{"name": "API_KEY", "value": ...}``, ``--token x``, ``API_KEY=x``, and JSON inside a string, by the same names;
+- in text that is no JSON (stderr, unparsed, bodies), ``name: value`` and ``name=value`` with such a name.
+
+More, with ``redact=``, a list of words:
+
+- ``KEY``: a member, header, query member or variable of that name (case, ``_`` and ``-`` do not count), with every
+  string below it at any depth;
+- ``/regex/`` or ``/regex/i``: every match inside a string value or text;
+- a path from the message's root: dotted with at least one dot or bracket (``params.arguments.note``,
+  ``result.content.text``; lists are passed through), or a JSON pointer (``/params/arguments/note``,
+  ``/result/content/0/text``). ``*`` stands for any one step. Every string at and below it;
+- ``tokens``: strings that look like a well-known credential (``sk-...``, ``ghp_...``, AWS and Google keys, JWTs,
+  private keys, ``Bearer ...``), wherever they stand.
+
+``jsonrpc``, ``method`` and ``id`` of a message are never masked.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from mcplab import jsontext
+from mcplab.model import UsageError
+
+MASK: Final = "***"
+HELP: Final = "Mask more: a KEY, a /regex/, a path (params.x or /params/x), or tokens; may be repeated."
+
+Span = tuple[int, int, str]
+"""Where a secret begins and ends in a text, and the name of the place."""
+
+_NAMES: Final = frozenset(
+    (
+        "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "apikey",
+        "authorization", "authtoken", "credential", "credentials", "cookie", "cookies", "jwt", "bearer", "assertion",
+        "codeverifier", "devicecode", "privatekey", "secretkey", "accesskey", "accesskeyid", "connectionstring",
+    )
+)  # fmt: skip
+_LAST: Final = ("password", "passwd", "passphrase", "secret", "token", "apikey", "credential", "credentials", "cookie")
+_KEYS: Final = frozenset(("api", "private", "secret", "access", "signing", "encryption", "auth", "account", "master"))
+_NO_SECRET: Final = frozenset(
+    (
+        "progresstoken", "pagetoken", "nextpagetoken", "previouspagetoken", "prevpagetoken", "nexttoken", "synctoken",
+        "continuationtoken", "cancellationtoken", "resumptiontoken", "stoptoken", "eostoken", "bostoken", "padtoken",
+        "unktoken", "tokentoken",
+    )
+)  # fmt: skip
+_QUERY: Final = frozenset(("key", "code", "sig", "signature", "auth", "pass"))
+_HEADER: Final = ("key", "token", "secret", "password", "passwd", "credential", "signature", "auth", "cookie")
+_NO_HEADER: Final = frozenset(("www-authenticate", "proxy-authenticate", "sec-websocket-key"))
+
+_HINTS: Final = (
+    b"passw", b"passphrase", b"passcode", b"pwd", b"secret", b"token", b"key", b"authorization", b"cookie", b"sig",
+    b"credential", b"jwt", b"bearer", b"assertion", b"verifier", b"device", b"connection", b"auth", b"\\u00",
+    b"code=", b"pass=", b"raw_b64",
+)  # fmt: skip
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],]', re.DOTALL)
+_CHAR: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
+)
+_USER: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s\"'<>\\]+)@")
+_MEMBER: Final = re.compile(r"[?&#;]([^=&#\s\"'<>?]+)=([^&#\s\"'<>;]+)")
+_PAIR: Final = re.compile(
+    r"([A-Za-z][\w.-]*)(?:\\?[\"'])?\s*[:=]\s*(?:\\?[\"'])?((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]+)",
+    re.IGNORECASE,
+)
+_WHOLE: Final = re.compile(r"-{0,2}([A-Za-z][\w.-]*)=(\S+)")
+_FLAG: Final = re.compile(r"--?([A-Za-z][\w.-]*)")
+_STEP: Final = re.compile(r'(?:^|\.)(\*|[A-Za-z0-9_$-]+)|\[("[^"\\]*+(?:\\.[^"\\]*+)*+")\]')
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
+_SCHEME: Final = re.compile(r"(?:Bearer|Basic|Digest|Token|Negotiate|DPoP|AWS4-HMAC-SHA256)\s+", re.IGNORECASE)
+_SHAPES: Final = re.compile(
+    r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeprs]-[\w-]{10,}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bhf_[A-Za-z0-9]{20,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|(?<=\bBearer )[\w.~+/=-]{8,}",
+    re.DOTALL,
+)
+
+_FACTS: Final = frozenset(
+    ("kind", "format", "version", "seq", "ts", "mono", "conn", "dir", "by", "tool", "captured_at", "transport", "clock")
+)
+_PROSE: Final = frozenset(("raw", "reason", "data", "comment", "path", "stopped"))
+_DEEPEST: Final = 4  # JSON in a string in JSON in a string
+
+
+def normal(name: str) -> str:
+    """A name without case, ``_``, ``-`` and ``.``: ``API_KEY`` and ``apiKey`` are the same."""
+    return name.lower().replace("_", "").replace("-", "").replace(".", "")
+
+
+@lru_cache(maxsize=4096)
+def is_secret(name: str) -> bool:
+    """Is this a well-known name of a credential?"""
+    whole = normal(name)
+    if whole in _NO_SECRET:
+        return False
+    if whole in _NAMES:
+        return True
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words:
+        return False
+    if words[-1] in _LAST:
+        return True
+    if words[-1] == "id" and words[-3:-1] == ["access", "key"]:
+        return True
+    if words[-1] == "key":
+        return len(words) > 1 and words[-2] in _KEYS
+    return whole.endswith(("apikey", "accesstoken", "refreshtoken", "idtoken", "clientsecret", "authtoken"))
+
+
+@lru_cache(maxsize=4096)
+def is_secret_header(name: str) -> bool:
+    """Does a header of this name carry a credential?"""
+    low = name.lower()
+    return low not in _NO_HEADER and any(word in low for word in _HEADER)
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_member(name: str) -> bool:
+    words = [word.lower() for word in _WORD.findall(name)]
+    return is_secret(name) or (normal(name) not in _NO_SECRET and any(word in _QUERY for word in words[-1:]))
+
+
+class _Path(NamedTuple):
+    steps: tuple[str, ...]
+    through: bool  # lists are passed through: a dotted path
+
+
+class _Frame:
+    """An object or list that the scanner is in."""
+
+    __slots__ = ("all", "at", "key", "listed", "named", "value_next")
+
+    def __init__(self, listed: bool, everything: bool) -> None:
+        self.listed = listed
+        self.all = everything  # every string below is masked
+        self.key = ""
+        self.at = 0
+        self.value_next = listed
+        self.named = ""  # what a sibling `name` said; in a list, the string before
+
+
+class Masks:
+    """What to mask, and (``places``) where something was masked until now, in order, each once.
+
+    Raises:
+        UsageError: a word of ``redact`` is an empty one, no regular expression, or no path.
+    """
+
+    def __init__(self, redact: Sequence[str] = (), *, keep_secrets: bool = False) -> None:
+        self.defaults = not keep_secrets
+        self.places: dict[str, None] = {}
+        self._keys: set[str] = set()
+        self._patterns: list[re.Pattern[str]] = []
+        self._paths: list[_Path] = []
+        for word in redact:
+            self._more(word)
+
+    def _more(self, word: str) -> None:
+        if not word.strip():
+            raise UsageError("redact: an empty word; give a key, a /regex/, a path, or tokens")
+        pattern = re.fullmatch(r"/(.+)/(i?)", word, re.DOTALL)
+        if word == "tokens":
+            self._patterns.append(_SHAPES)
+        elif pattern is not None:
+            try:
+                self._patterns.append(re.compile(pattern[1], re.IGNORECASE if pattern[2] else 0))
+            except re.error as error:
+                raise UsageError(f"redact: {word!r} is no regular expression: {error}") from None
+        elif word.startswith("/"):
+            steps = [step.replace("~1", "/").replace("~0", "~") for step in word[1:].split("/")]
+            self._paths.append(_Path(tuple(steps), through=False))
+        elif "." in word or "[" in word:
+            steps = [hit[0] or _decoded(hit[1], 1, len(hit[1]) - 1) for hit in _STEP.findall(word)]
+            if _STEP.sub("", word) or word.startswith("."):
+                raise UsageError(f'redact: {word!r} is no path: write params.note, and params["a.b"] for odd keys')
+            self._paths.append(_Path(tuple(steps), through=True))
+        else:
+            self._keys.add(normal(word))
+
+    # texts ---------------------------------------------------------------------------------------
+
+    def line(self, data: bytes) -> bytes:
+        """A line of a version 1 trace (header or event), known to be JSON, with its secrets masked."""
+        return self._masked(data, lambda text: self._spans(text, event=True))
+
+    def message(self, data: bytes) -> bytes:
+        """The text of a JSON value, or other text, with its secrets masked; other bytes as they are."""
+        return self._masked(data, lambda text: self._text(text, "", 0, prose=True))
+
+    def address(self, path: str) -> str:
+        """The target of a request with its query members masked."""
+        return _cut(path, self._parts(path, "", prose=False))
+
+    def _masked(self, data: bytes, find: Callable[[str], Iterable[Span]]) -> bytes:
+        if not self._worth(data):
+            return data
+        text = data.decode("utf-8", "surrogateescape")
+        spans = list(find(text))
+        if not spans:
+            return data
+        for _, _, place in spans:
+            self.places.setdefault(place[:200] or "text")
+        return _cut(text, spans).encode("utf-8", "surrogateescape")
+
+    def _worth(self, data: bytes) -> bool:
+        """May there be anything to mask? Most messages are answered here, without a walk through them."""
+        if self._patterns or self._paths or self._keys:
+            return True
+        if not self.defaults:
+            return False
+        low = data.lower().replace(b"progresstoken", b"")
+        return any(hint in low for hint in _HINTS) or (b"@" in low and b"//" in low.replace(b"\\/", b"/"))
+
+    def _text(self, text: str, place: str, depth: int, *, prose: bool) -> list[Span]:
+        """Secrets in text that may be JSON."""
+        head = text.lstrip(" \t\r\n\ufeff")[:1]
+        if head in ("{", "[") and depth < _DEEPEST and _is_json(text.lstrip("\ufeff")):
+            return self._spans(text, place=place, depth=depth)
+        return self._parts(text, place, prose=prose)
+
+    def _parts(self, text: str, place: str, *, prose: bool) -> list[Span]:
+        """Secrets inside text that is no JSON: addresses, patterns; in prose also names with their values."""
+        found: list[tuple[int, int]] = []
+        if self.defaults and "://" in text:
+            found += [hit.span(2) for hit in _USER.finditer(text) if ":" in hit[2] or hit[1][:3].lower() != "ssh"]
+        if "=" in text:
+            found += [hit.span(2) for hit in _MEMBER.finditer(text) if self._member(hit[1])]
+        if prose:
+            for hit in _PAIR.finditer(text):
+                if (self.defaults and is_secret(hit[1])) or normal(hit[1]) in self._keys:
+                    start, end = hit.span(2)
+                    if normal(hit[1]) in ("cookie", "setcookie", "authorization", "proxyauthorization"):
+                        end = start + len(re.split(r"[\r\n\"]", text[start:], maxsplit=1)[0])
+                    scheme = _SCHEME.match(text, start, end)
+                    found.append((scheme.end() if scheme else start, end))
+        elif (hit := _WHOLE.fullmatch(text)) and (
+            (self.defaults and is_secret(hit[1])) or normal(hit[1]) in self._keys
+        ):
+            found.append(hit.span(2))
+        for pattern in self._patterns:
+            found += [hit.span() for hit in pattern.finditer(text)]
+        return [(start, end, place) for start, end in _joined(found) if text[start:end] != MASK]
+
+    def _member(self, name: str) -> bool:
+        return (self.defaults and _is_secret_member(name)) or normal(name) in self._keys
+
+    # JSON ----------------------------------------------------------------------------------------
+
+    def _spans(self, text: str, *, place: str = "", depth: int = 0, event: bool = False) -> list[Span]:
+        """Secrets in JSON text; ``event``: it is a line of a trace, whose members have meanings of their own."""
+        out: list[Span] = []
+        stack: list[_Frame] = []
+        for token in _TOKEN.finditer(text):
+            mark = text[token.start()]
+            if mark == '"':
+                frame = stack[-1] if stack else None
+                if frame is not None and not frame.value_next:
+                    frame.key = _decoded(text, token.start() + 1, token.end() - 1)
+                    frame.value_next = True
+                    continue
+                out += self._value(text, token.start() + 1, token.end() - 1, stack, place, depth, event)
+            elif mark in "{[":
+                stack.append(_Frame(mark == "[", bool(stack) and self._below(stack, event)))
+            elif mark == ",":
+                if stack:
+                    stack[-1].at += 1
+                    stack[-1].value_next = stack[-1].listed
+            elif stack:
+                stack.pop()
+        return out
+
+    def _below(self, stack: list[_Frame], event: bool) -> bool:
+        """Is everything masked in the object or list that begins here?"""
+        top = stack[-1]
+        if top.all:
+            return True
+        if not self._keys and not self._paths:
+            return False
+        steps = _steps(stack)
+        if event:
+            if steps[0] != "msg":
+                return not top.listed and normal(top.key) in self._keys and steps[0] not in _FACTS
+            steps = steps[1:]
+        return bool(steps) and ((not top.listed and normal(top.key) in self._keys) or self._on_path(steps))
+
+    def _on_path(self, steps: list[str | int]) -> bool:
+        if steps and isinstance(steps[0], int) and len(steps) > 1:
+            steps = steps[1:]  # a batch: paths begin at each message
+        names = [step for step in steps if isinstance(step, str)]
+        for path in self._paths:
+            given = names if path.through else [str(step) for step in steps]
+            if len(given) == len(path.steps) and all(
+                want in ("*", have) for want, have in zip(path.steps, given, strict=True)
+            ):
+                return True
+        return False
+
+    def _value(
+        self, text: str, start: int, end: int, stack: list[_Frame], place: str, depth: int, event: bool
+    ) -> list[Span]:
+        """Secrets in the string whose inside is ``text[start:end]``."""
+        top = stack[-1] if stack else None
+        if start == end or text[start:end] == MASK:
+            return []
+        steps = _steps(stack)
+        first = steps[0] if event and steps else None
+        inner = steps[1:] if first == "msg" else steps
+        if first in _FACTS or first == "redacted":
+            return []
+        if not event or first == "msg":
+            names = inner[1:] if inner and isinstance(inner[0], int) else inner
+            if len(names) == 1 and names[0] in ("jsonrpc", "method", "id") and depth == 0:
+                return []
+        label = _label(place, steps)
+        if event and first == "http":
+            if len(steps) == 3 and steps[1] == "headers":
+                return self._header(text, start, end, str(steps[2]), label)
+            if steps[-1] in ("method", "exchange"):
+                return []
+        if top is not None:
+            name = self._name(top, stack)
+            if top.listed:
+                flag = _FLAG.fullmatch(text, start, end)
+                top.named = flag[1] if flag else ""
+            elif top.key in ("name", "key"):
+                top.named = _decoded(text, start, end)
+            known = name is not None and self.defaults and is_secret(name)
+            asked = name is not None and normal(name) in self._keys
+            if top.all or known or asked or (bool(self._paths) and self._on_path(inner)):
+                return [(start, end, label)]
+        value = text[start:end]
+        if first == "raw_b64":
+            return self._binary(text, start, end, label)
+        prose = event and first != "msg" and bool(steps) and steps[-1] in _PROSE
+        plain = "\\" not in value
+        spans = self._text(value if plain else _decoded(text, start, end), label, depth + 1, prose=prose)
+        if not spans:
+            return []
+        if plain:
+            return [(start + a, start + b, where) for a, b, where in spans]
+        offsets = [start + one.start() for one in _CHAR.finditer(value)] + [end]
+        return [(offsets[a], offsets[b], where) for a, b, where in spans]
+
+    @staticmethod
+    def _name(top: _Frame, stack: list[_Frame]) -> str | None:
+        """The name that a string goes by: its key, its list's key, what `name` or the argument before it says."""
+        if not top.listed:
+            return top.named if top.key == "value" and top.named else top.key
+        if top.named:
+            return top.named
+        return stack[-2].key if len(stack) > 1 and not stack[-2].listed else None
+
+    def _header(self, text: str, start: int, end: int, name: str, label: str) -> list[Span]:
+        if (self.defaults and is_secret_header(name)) or normal(name) in self._keys:
+            scheme = _SCHEME.match(text, start, end)
+            start = scheme.end() if scheme else start
+            return [] if text[start:end] == MASK else [(start, end, label)]
+        value = text[start:end]
+        return [(start + a, start + b, at) for a, b, at in self._parts(value, label, prose=False)] if value else []
+
+    def _binary(self, text: str, start: int, end: int, label: str) -> list[Span]:
+        """Bytes that are no UTF-8 may hold secrets all the same: then all of them go."""
+        try:
+            inside = base64.b64decode(text[start:end]).decode("latin-1")
+        except ValueError:
+            return []
+        return [(start, end, label)] if self._parts(inside, label, prose=True) else []
+
+
+MASKS: Final = Masks()
+"""What is masked unless asked otherwise. (For text only: its ``places`` are everybody's.)"""
+
+
+def _steps(stack: list[_Frame]) -> list[Any]:
+    return [frame.at if frame.listed else frame.key for frame in stack]
+
+
+def _label(place: str, steps: Iterable[str | int]) -> str:
+    """``msg.params.arguments.password``: list positions are left out, for a place is named once."""
+    for step in steps:
+        if isinstance(step, str):
+            plain = _PLAIN.fullmatch(step) is not None
+            place += (f".{step}" if place else step) if plain else f"[{jsontext.dumps(step)}]"
+    return place or "$"
+
+
+def _decoded(text: str, start: int, end: int) -> str:
+    inside = text[start:end]
+    return inside if "\\" not in inside else str(json.loads(f'"{inside}"', strict=False))
+
+
+def _is_json(text: str) -> bool:
+    return jsontext.check(text) in ("", "nested too deeply")
+
+
+def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in order, those that overlap as one; empty ones are none."""
+    out: list[tuple[int, int]] = []
+    for start, end in sorted(span for span in spans if span[0] < span[1]):
+        if out and start < out[-1][1]:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        else:
+            out.append((start, end))
+    return out
+
+
+def _cut(text: str, spans: Iterable[Span]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for start, end, _ in sorted(spans):
+        pieces += (text[at:start], MASK)
+        at = end
+    return "".join([*pieces, text[at:]])
