@@ -26,14 +26,16 @@ class Listing:
         items: the entries in their order.
         at: seq of its last page. first: seq of the request of its first page.
         fresh: the server has not said since then that it changed.
+        path: the HTTP address that gave it, or None.
     """
 
-    __slots__ = ("_by_name", "at", "first", "fresh", "items")
+    __slots__ = ("_by_name", "at", "first", "fresh", "items", "path")
 
-    def __init__(self, items: list[Any], first: int, at: int) -> None:
+    def __init__(self, items: list[Any], first: int, at: int, path: str | None = None) -> None:
         self.items = items
         self.first = first
         self.at = at
+        self.path = path
         self.fresh = True
         self._by_name: dict[str, dict[str, Any]] | None = None
 
@@ -114,7 +116,7 @@ def _take(m: Fact) -> Page | None:
             shelf.parts.clear()
         return Page(None, None, so_far)
     before = shelf.latest.get(method)
-    done = shelf.latest[method] = Listing(so_far, first, m.seq)
+    done = shelf.latest[method] = Listing(so_far, first, m.seq, m.post.exchange.path if m.post is not None else None)
     return Page(done, before, so_far)
 
 

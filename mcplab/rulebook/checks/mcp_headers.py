@@ -90,7 +90,12 @@ def name_matches(m: Fact) -> Outcome:
 
 def unsafe_encoded(m: Fact) -> Outcome:
     headers, source = _headers(m), _source(m)
-    if headers is None or source is None or NAME not in headers or _SAFE.fullmatch(source):
+    if headers is None:
+        return None
+    for name, value in headers.items():
+        if name.startswith("mcp-param-") and not _SAFE.fullmatch(value.strip(" \t")):
+            return broken(f"{name} was sent bare, as {value!r:.60}")
+    if source is None or NAME not in headers or _SAFE.fullmatch(source):
         return None
     sent = headers[NAME].strip(" \t")
     return KEPT if _SENTINEL.fullmatch(sent) else broken(f"{source!r} was sent bare, as {sent!r}")
@@ -160,7 +165,7 @@ def mismatch_refused(m: Fact) -> Outcome:
 
 
 def false_mismatch(m: Fact) -> Outcome:
-    """A tool's own Mcp-Param headers may be the cause: only the tool's definition would tell."""
+    """Of all but tools/call, whose Mcp-Param headers may be the cause (mcp_param.py)."""
     asked = m.request
     if asked is None or m.code != MISMATCH:
         return None
@@ -169,8 +174,6 @@ def false_mismatch(m: Fact) -> Outcome:
         return UNKNOWN
     if wrong or version_header.differs(asked):
         return KEPT
-    if asked.method == "tools/call":
-        return UNKNOWN
     return broken("-32020, though MCP-Protocol-Version, Mcp-Method and Mcp-Name match the body", related=(asked.seq,))
 
 
