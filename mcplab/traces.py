@@ -17,8 +17,8 @@ from msgspec import Raw
 
 from mcplab import formats, jsontext, render
 from mcplab.channels import Marks
-from mcplab.formats import halves, native
-from mcplab.formats.source import is_text, load, stem
+from mcplab.formats import halves, native, packs
+from mcplab.formats.source import Source, is_text, load, stem
 from mcplab.frames import Tables
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, JsonText, Record, TraceError
 from mcplab.rulebook import findings
@@ -305,8 +305,9 @@ def read_trace(source: Any, *, format: str | None = None, tz: str | None = None)
 def read_traces(*sources: Any, progress: bool | None = None) -> Traces:
     """Read many captures: paths, globs, folders (all files below them), or anything ``read_trace`` takes.
 
-    A trace is named by its path below the folder that all have in common, without suffix. What cannot be read is listed
-    in ``.failed`` and the rest is loaded. ``progress``: a bar; default: when it takes longer than a second.
+    A trace is named by its path below the folder that all have in common, without suffix; the captures of a file that
+    holds several (each begins with its header) as ``name:1``, ``name:2`` ... What cannot be read is listed in
+    ``.failed`` and the rest is loaded. ``progress``: a bar; default: when it takes longer than a second.
 
     Raises:
         TraceError: a folder or glob has no file, or nothing at all was given.
@@ -332,12 +333,30 @@ def read_traces(*sources: Any, progress: bool | None = None) -> Traces:
             traces.append(source)
             continue
         try:
-            trace = read_trace(source)
-            traces.append(trace.renamed(name) if name else trace)
+            if isinstance(source, Path):
+                traces.extend(_captures(load(source), name or "", failed))
+            else:
+                traces.append(read_trace(source))
         except TraceError as error:
-            suffix = source.name[len(stem(source.name)) :] if isinstance(source, Path) else ""
-            failed.append(((name or str(source)[:80]) + jsontext.printable(suffix), str(error)))
+            failed.append(((file_of(source, name) if name else str(source)[:80]), str(error)))
     return Traces(_distinct(traces), failed)
+
+
+def _captures(source: Source, name: str, failed: list[tuple[str, str]]) -> Iterator[Trace]:
+    """The captures of a file: nearly always one."""
+    if not (native.sniff(source.data) and packs.several(source.data)):
+        yield Trace(formats.read(source), name)
+        return
+    for number, data in enumerate(packs.captures([source.data]), 1):
+        try:
+            yield Trace(native.read(msgspec.structs.replace(source, data=data)), f"{name}:{number}")
+        except TraceError as error:
+            failed.append((f"{name}:{number}", str(error)))
+
+
+def file_of(path: Path, name: str) -> str:
+    """What stands for a file in ``failed``: its trace's name with its suffix."""
+    return name + jsontext.printable(path.name[len(stem(path.name)) :])
 
 
 def _progress(items: Sequence[Any], wanted: bool | None) -> Iterable[Any]:

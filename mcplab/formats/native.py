@@ -355,7 +355,7 @@ def _event(text: str, value: Any) -> tuple[Event | None, list[str]]:
     if not isinstance(value, dict):
         return None, ["a JSON value, but no event object"]
     if value.get("kind") == "header":
-        return None, ["a second header: one file holds one capture"]
+        return None, ["a second header: read_traces takes a file of several captures apart"]
     if "msg" in value:
         message, _ = jsontext.get(text, "msg")
         value["msg"] = msgspec.Raw((message or "").encode("utf-8", "surrogateescape"))
