@@ -34,6 +34,7 @@ class Rule:
         given: its broken example hides the revision, so it is judged with the revision given.
         reads: kind of message (``""``: any) -> names of keys.py from which its outcome follows.
         contains: kind of message (``""``: any) -> texts, one of which it must hold for the rule to apply to it at all.
+        unless: the same -> texts; with one of them the outcome follows from ``reads`` and the message itself.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Rule:
     given: bool = False
     reads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     contains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unless: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
 
     def example(self, which: str, revision: str) -> str | None:
@@ -83,10 +85,10 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
         which: {"": script} if isinstance(script := entry.get(which, {}), str) else dict(script)
         for which in ("kept", "broken")
     }
-    reads = entry.get("reads", {})
-    reads = reads if isinstance(reads, dict) else {"": reads}
-    contains = entry.get("contains", {})
-    contains = contains if isinstance(contains, dict) else {"": contains}
+    reads, contains, unless = (
+        found if isinstance(found := entry.get(name, {}), dict) else {"": found}
+        for name in ("reads", "contains", "unless")
+    )
     try:
         return Rule(
             id=entry["id"],
@@ -107,6 +109,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
             given=entry.get("given", False),
             reads={kind: tuple(names.split()) for kind, names in reads.items()},
             contains={kind: tuple(texts) for kind, texts in contains.items()},
+            unless={kind: tuple(texts) for kind, texts in unless.items()},
             note=entry.get("note", ""),
         )
     except KeyError as missing:

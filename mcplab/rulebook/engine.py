@@ -25,7 +25,7 @@ from mcplab.rulebook.judging import LEGACY, MODERN, legacy_revision, modern_revi
 from mcplab.rulebook.keys import Keyring
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
 from mcplab.rulebook.outcome import UNKNOWN as CANNOT_TELL
-from mcplab.rulebook.plan import Entries, Entry, Plan
+from mcplab.rulebook.plan import Entry, Group, Plan
 from mcplab.spec import LATEST_LEGACY
 
 MODERN_CODES: Final = (-32020, -32021, -32022)
@@ -35,7 +35,6 @@ _SPELLED: Final = re.compile(rb"\\u00[2-7]")
 """An escape that spells an ASCII character, so that a text may be there and not be found."""
 
 _KIND: Final = {"response": "result"}
-_NOTHING: Final[tuple[Entry, ...]] = ()
 _decode = msgspec.json.Decoder().decode
 
 
@@ -399,15 +398,16 @@ class Run:
         if revision is not None:
             entries = self.plan.checks(revision, sender, kind, method)
             board = self._board(fact, revision)
-            if entries.alike:
-                self._alike(fact, board, entries)
-            self._each(fact, board, entries.rest)
-            if entries.needing:
+            raw, hidden = b"", False
+            if entries.raw:
                 raw = b"" if fact.raw is None else bytes(fact.raw)
                 hidden = not raw or not self.grouped or (b"\\u00" in raw and _SPELLED.search(raw) is not None)
-                for holds, group in entries.needing:
-                    if hidden or holds(raw) is not None:
-                        self._each(fact, board, group)
+            for group in entries.groups:
+                self._alike(fact, board, group, raw, hidden)
+            self._each(fact, board, entries.rest)
+            for needing in entries.needing:
+                if hidden or needing.search(raw) is not None:
+                    self._each(fact, board, needing.entries)
             return
         for newest, era in ((LATEST_LEGACY, "legacy"), (MODERN[-1], "modern")):
             if fact.era in (era, "unknown"):
@@ -430,23 +430,27 @@ class Run:
             else:
                 self._note(board, rule, said, fact)
 
-    def _alike(self, fact: Fact, board: Board, entries: Entries) -> None:
+    def _alike(self, fact: Fact, board: Board, group: Group, raw: bytes, hidden: bool) -> None:
         """Checks whose outcome follows from a key: counted in one go where that key was met before."""
-        key = self.keys.key(entries.reads, fact) if self.grouped else None
+        key = self.keys.key(group.reads, fact) if self.grouped else None
         if key is None:
-            self._each(fact, board, entries.alike)
+            self._each(fact, board, group.entries)
             return
-        bulk = self._memo.get((entries.number, key))
+        mask = group.mask(raw, hidden) if group.unless else 0
+        alike, each = group.parted(mask)
+        if each:
+            self._each(fact, board, each)
+        bulk = self._memo.get((group.number, mask, key))
         if bulk is not None:
             board.bulks[bulk] = board.bulks.get(bulk, 0) + 1
             return
-        said = [(rule, check(fact)) for rule, check in entries.alike]
+        said = [(rule, check(fact)) for rule, check in alike]
         for rule, one in said:
             self._note(board, rule, one, fact)
         if all(one is None or one is KEPT or one is CANNOT_TELL for _, one in said):
             if len(self._memo) > MEMO:
                 self._memo.clear()
-            self._memo[entries.number, key] = self.plan.bulk(
+            self._memo[group.number, mask, key] = self.plan.bulk(
                 tuple(rule for rule, one in said if one is KEPT),
                 tuple(rule for rule, one in said if one is CANNOT_TELL),
             )

@@ -69,9 +69,12 @@ class Session:
         last: sender -> (kind, seq) of the latest that came from it, ``text`` for what was no message.
         answered: sender -> row of the latest request that it has answered: on stdio it has read all before that one.
         memory: for checks: a place for what they must keep, keyed by name.
+        ordinary: known beforehand: neither party uses an id twice, no request is answered twice, and nothing is
+            cancelled or reports progress. So nobody will ask for what was answered.
     """
 
     def __init__(self, name: str, instance: Instance, transport: str | None) -> None:
+        self.ordinary = False
         self.name = name
         self.instance = instance
         self.transport = transport

@@ -2,7 +2,8 @@
 
 A rule says what it reads: ``envelope`` (members of the message and their types), ``session`` (state of the connection),
 ``meta`` (what a request says of itself), ``headers`` (the HTTP exchange), ``answer`` (how an answer stands to its
-request), or several of them. Most messages of a capture are alike in all that, so most rules are judged once and then
+request), ``history`` (that no id was used twice and nothing cancelled), ``handshake`` (that it is over), ``lists`` (that
+none was captured), or several of them. Most messages of a capture are alike in all that, so most rules are judged once and then
 only counted. ``tests/test_rulebook_groups.py`` runs every example, case and capture with and without.
 """
 
@@ -14,7 +15,8 @@ from typing import Any, Final
 from mcplab.rulebook.facts import Fact, Post, Session
 from mcplab.spec import META_LOG_LEVEL
 
-READS: Final = ("envelope", "session", "meta", "headers", "answer")
+CHANGING: Final = ("history", "handshake", "lists")
+READS: Final = ("envelope", "session", "meta", "headers", "answer", *CHANGING)
 SESSION_HEADER: Final = "mcp-session-id"
 _ENDS: Final = ("open", "close", "end", "http-end")
 _EXACT: Final = (int, str, type(None), bool, list, dict)
@@ -42,6 +44,12 @@ class Keyring:
                 part = meta(m)
             elif name == "answer":
                 part = answer(m)
+            elif name == "history":
+                part = () if m.session.ordinary else None
+            elif name == "handshake":
+                part = () if m.session.phase == "answered" and m.session.initialized is not None else None
+            elif name == "lists":
+                part = lists(m)
             else:
                 part = self.exchange(m.session, m.post, m.kind, m.part, m.event)
             if part is None:
@@ -125,6 +133,14 @@ def envelope(m: Fact) -> Hashable:
         tuple(body), version, type(ident), type(body.get("params")), type(body.get("result")), error, m.part,
         m.post is None, m.post is not None and (m.post.exchange.method, m.post.exchange.channel),
     )  # fmt: skip
+
+
+def lists(m: Fact) -> Hashable:
+    """That no list of the server is known."""
+    if m.method is None or m.method.endswith("/list"):
+        return None
+    memory = m.session.instance.memory if m.era == "modern" else m.session.memory
+    return None if "lists" in memory else ()
 
 
 def meta(m: Fact) -> Hashable:

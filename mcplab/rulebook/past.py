@@ -73,7 +73,7 @@ def memory(m: Fact) -> Memory:
 def learn(m: Fact) -> None:
     """Take an answer in."""
     asked = m.request
-    if asked is None or m.again or not isinstance(asked.body, dict):
+    if m.session.ordinary or asked is None or m.again or not isinstance(asked.body, dict):
         return
     ident = key(asked.sender, asked.body.get("id"))
     token = key(asked.sender, asked.meta.get("progressToken", ABSENT))

@@ -10,15 +10,16 @@ the one answered; ``-`` stands for an answer whose request is not known.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from importlib import import_module
-from typing import Final
+from itertools import count
+from typing import Final, NamedTuple
 
 from mcplab.model import SpecError
 from mcplab.rulebook.catalogue import Rule
 from mcplab.rulebook.facts import Fact
-from mcplab.rulebook.keys import READS
+from mcplab.rulebook.keys import CHANGING, READS
 from mcplab.rulebook.outcome import Outcome
 from mcplab.spec import method_names
 
@@ -78,39 +79,101 @@ class Trigger:
         return any(name == wanted or (wanted.endswith("*") and fnmatchcase(name, wanted)) for wanted in self.methods)
 
 
+class Group:
+    """Checks whose outcome follows from the same key (keys.py); those with ``unless`` only without these texts."""
+
+    __slots__ = ("_parted", "entries", "number", "reads", "unless")
+
+    def __init__(self, number: int, reads: tuple[str, ...], entries: list[tuple[Entry, tuple[bytes, ...]]]) -> None:
+        self.number = number
+        self.reads = reads
+        self.entries = tuple(entry for entry, _ in entries)
+        texts = dict.fromkeys(texts for _, texts in entries if texts)
+        self.unless = tuple((1 << bit, _search(each)) for bit, each in enumerate(texts))
+        bits = {each: 1 << bit for bit, each in enumerate(texts)}
+        self._parted = [self._part(entries, bits, mask) for mask in range(1 << len(texts))]
+
+    @staticmethod
+    def _part(
+        entries: list[tuple[Entry, tuple[bytes, ...]]], bits: dict[tuple[bytes, ...], int], mask: int
+    ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+        each = tuple(entry for entry, texts in entries if texts and bits[texts] & mask)
+        return tuple(entry for entry, _ in entries if entry not in each), each
+
+    def mask(self, raw: bytes, hidden: bool) -> int:
+        """Which of the texts are there, a bit each; all where they may be hidden."""
+        if hidden:
+            return (1 << len(self.unless)) - 1
+        found = 0
+        for bit, search in self.unless:
+            if search(raw) is not None:
+                found |= bit
+        return found
+
+    def parted(self, mask: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+        """The checks that follow from the key, and those that have to look at the message."""
+        return self._parted[mask]
+
+
+class Needing(NamedTuple):
+    """Checks that look at messages with one of some texts. ``pure``: the outcome follows from message and key."""
+
+    search: Callable[[bytes], object]
+    entries: tuple[Entry, ...]
+    pure: bool
+
+
 class Entries:
     """The checks of one kind of event: by what they read (keys.py), by a text that they need, and the rest."""
 
-    __slots__ = ("alike", "every", "needing", "number", "reads", "rest")
+    __slots__ = ("every", "groups", "needing", "raw", "rest")
 
-    def __init__(self, number: int, rules: list[Rule], entries: tuple[Entry, ...], kind: str, named: bool) -> None:
-        self.number = number
+    def __init__(
+        self, numbers: Iterator[int], rules: list[Rule], entries: tuple[Entry, ...], kind: str, named: bool
+    ) -> None:
         self.every = entries
-        alike: list[Entry] = []
-        reads: set[str] = set()
-        needing: dict[tuple[bytes, ...], list[Entry]] = {}
+        groups: dict[str, list[tuple[Entry, tuple[bytes, ...]]]] = {}
+        reads: dict[str, set[str]] = {}
+        needing: dict[tuple[tuple[bytes, ...], bool], list[Entry]] = {}
         rest: list[Entry] = []
         for entry in entries:
             rule = rules[entry[0]]
-            read = rule.reads.get(kind, rule.reads.get("", ()))
-            if read and (named or "envelope" not in read):
-                alike.append(entry)
-                reads.update(read)
-            elif texts := rule.contains.get(kind, rule.contains.get("", ())):
-                needing.setdefault(tuple(text.encode() for text in texts), []).append(entry)
+            read = _of(rule.reads, kind)
+            if read and not named and "envelope" in read:
+                read = ()
+            texts, unless = _of(rule.contains, kind), _of(rule.unless, kind)
+            if texts:
+                needing.setdefault((_bytes(texts), bool(read)), []).append(entry)
+            elif read:
+                name = next((each for each in CHANGING if each in read), "")
+                groups.setdefault(name, []).append((entry, _bytes(unless)))
+                reads.setdefault(name, set()).update(read)
             else:
                 rest.append(entry)
-        self.alike = tuple(alike)
-        self.reads = tuple(name for name in READS if name in reads)
-        self.needing = tuple(
-            (re.compile(b"|".join(map(re.escape, texts))).search, tuple(group)) for texts, group in needing.items()
+        self.groups = tuple(
+            Group(next(numbers), tuple(each for each in READS if each in reads[name]), group)
+            for name, group in groups.items()
         )
+        self.needing = tuple(Needing(_search(texts), tuple(group), pure) for (texts, pure), group in needing.items())
         self.rest = tuple(rest)
+        self.raw = bool(needing) or any(group.unless for group in self.groups)
 
     def with_rest(self, rest: tuple[Entry, ...]) -> Entries:
         """The same with other checks that are called each time."""
         self.rest = rest
         return self
+
+
+def _of(words: Mapping[str, tuple[str, ...]], kind: str) -> tuple[str, ...]:
+    return words.get(kind, words.get("", ()))
+
+
+def _bytes(texts: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(text.encode() for text in texts)
+
+
+def _search(texts: tuple[bytes, ...]) -> Callable[[bytes], object]:
+    return re.compile(b"|".join(map(re.escape, texts))).search
 
 
 class Plan:
@@ -130,6 +193,7 @@ class Plan:
         }
         self._wildcards = sorted((name for name in self._known if name.endswith("*")), key=len, reverse=True)
         self._tables: dict[tuple[str, str, str, str | None], Entries] = {}
+        self._numbers = count()
         self._bulks: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         self.bulks: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # (rules kept, rules unknown)
 
@@ -152,7 +216,7 @@ class Plan:
                 if revision in rule.revisions
                 and any((sender, kind) in trigger.keys and trigger.takes(method) for trigger in self._triggers[number])
             )
-            found = self._tables[key] = Entries(len(self._tables), self.rules, entries, kind, method == name)
+            found = self._tables[key] = Entries(self._numbers, self.rules, entries, kind, method == name)
             if name is None:
                 self._tables[revision, sender, kind, None] = found
         return found

@@ -21,7 +21,7 @@ class _Looking(Plan):
         self._look = look
 
     def checks(self, revision: str, sender: str, kind: str, name: str | None) -> Entries:
-        return Entries(0, [], (), kind, False).with_rest(((0, self._look),))
+        return Entries(iter(()), [], (), kind, False).with_rest(((0, self._look),))
 
 
 def visit(wire: Wire, links: dict[str, Link], look: Callable[[Fact], object], revision: str | None = None) -> None:
