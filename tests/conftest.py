@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 import sys
@@ -23,6 +24,21 @@ os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+EXTRAS = {
+    "nbformat": ("test_notebooks.py", "test_report.py", "test_rulings.py"),
+    "ipywidgets": ("test_widgets.py",),
+    "ipykernel": ("test_handshake_kernel.py",),
+    "jupyterlab": ("test_lab.py",),
+    "duckdb": ("test_corpus*.py",),
+}
+"""Tests that need what an extra brings: without the extra they are not collected, and the header says so."""
+_missing = [module for module in EXTRAS if importlib.util.find_spec(module) is None]
+collect_ignore_glob = [name for module in _missing for name in EXTRAS[module]]
+
+
+def pytest_report_header() -> list[str]:
+    return [f"not installed: {module}; left out: {', '.join(EXTRAS[module])}" for module in _missing]
 
 
 @pytest.fixture(scope="session", autouse=True)
