@@ -321,12 +321,12 @@ def read_traces(*sources: Any, progress: bool | None = None) -> Traces:
             found.extend(source)
             failed.extend(source.failed.itertuples(index=False, name=None))
         elif isinstance(source, (str, os.PathLike)) and not (isinstance(source, str) and is_text(source)):
-            found.extend(_paths(source, failed))
+            found.extend(found_files(source, failed))
         else:
             found.append(source)
     if not found and not failed:
         raise TraceError("no traces: name a file, a folder or a glob")
-    names = _names(found)
+    names = trace_names(found)
     traces: list[Trace] = []
     for source, name in zip(_progress(found, progress), names, strict=True):
         if isinstance(source, Trace):
@@ -367,7 +367,7 @@ def _progress(items: Sequence[Any], wanted: bool | None) -> Iterable[Any]:
     return tqdm(items, desc="reading traces", unit="trace", delay=0 if wanted else 1.0, leave=bool(wanted))
 
 
-def _paths(source: str | os.PathLike[str], failed: list[tuple[str, str]]) -> list[Path]:
+def found_files(source: str | os.PathLike[str], failed: list[tuple[str, str]]) -> list[Path]:
     """The files that a source names; folders that cannot be opened go to ``failed``."""
     path = Path(source)
     if os.path.isdir(path):  # unlike Path.is_dir, False where a folder above may not be opened
@@ -402,7 +402,7 @@ def _below(root: Path, failed: list[tuple[str, str]]) -> list[Path]:
     return sorted(files)
 
 
-def _names(found: Sequence[Any]) -> list[str | None]:
+def trace_names(found: Sequence[Any]) -> list[str | None]:
     """The path below the common folder, without suffix, of each path; None for anything else.
 
     Where nothing but the root of the file system is common, the file's own name has to do: a name never tells where a
