@@ -36,7 +36,8 @@ class _Zlib:
         return zlib.decompressobj(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        while data:
+        out = b""
+        while data or len(out) == _STEP:  # a full piece: more may wait inside
             if self._inner is None:
                 self._inner = self._start(data)
             try:
@@ -46,7 +47,7 @@ class _Zlib:
             if out:
                 yield out
             if self._inner.eof:  # a gzip body may have several members
-                data, self._inner = self._inner.unused_data, None
+                data, self._inner, out = self._inner.unused_data, None, b""
             else:
                 data = self._inner.unconsumed_tail
 

@@ -1,0 +1,58 @@
+"""Which requests a local HTTP endpoint lets in: a web page must not reach it through a name of its own.
+
+Servers must check ``Origin`` (2024-11-05 basic/transports#security-warning and every revision since); ``Host`` tells a
+page that made its own name point at this machine (DNS rebinding), which sends no foreign ``Origin`` at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from mcplab.live.framing import Head
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+class Refusal(NamedTuple):
+    status: int
+    text: str
+
+
+class Admission:
+    """``hosts``: names that may stand in ``Host`` besides those of this machine; ``origins``: whole origins
+    (``https://example.com``, ``null``) besides those of this machine. ``*`` lets all in."""
+
+    def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+        self._hosts = frozenset(host.lower().strip("[]") for host in (*LOOPBACK, *hosts))
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
+
+    def refusal(self, head: Head) -> Refusal | None:
+        """Why this request is not let in, or None."""
+        hosts, origins = head.all("host"), head.all("origin")
+        if len(hosts) != 1:
+            return Refusal(400, "a request needs one Host header")
+        if "*" not in self._hosts and _name(f"//{hosts[0]}") not in self._hosts:
+            return Refusal(403, f"Host {hosts[0]!r} is not allowed here (mcplab proxy --allow-host NAME lets it in)")
+        for origin in origins:
+            fine = "*" in self._origins or origin.lower() in self._origins or _name(origin) in LOOPBACK
+            if not fine:
+                return Refusal(403, f"Origin {origin!r} is not allowed here (mcplab proxy --allow-origin lets it in)")
+        return self._beyond(head)
+
+    def _beyond(self, head: Head) -> Refusal | None:
+        """What is HTTP but cannot be relayed."""
+        if head.method == "CONNECT" or not (head.target.startswith("/") or head.target == "*"):
+            return Refusal(400, "this is no forward proxy: give the client the address that mcplab proxy prints")
+        words = {word.strip().lower() for word in (head.upgrade or "").split(",")} - {"", "h2c"}
+        if words:  # h2c is an offer that servers leave aside; Java's client makes it on every first request
+            return Refusal(501, f"only HTTP/1.1 is relayed: no upgrade to {', '.join(sorted(words))}")
+        return None
+
+
+def _name(address: str) -> str | None:
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
