@@ -213,6 +213,8 @@ def no_broadcast(m: Fact) -> Outcome:
     post = streamable(m)
     if post is None or m.kind not in ("result", "error") or m.method is None:
         return None
+    if m.session.ordinary:
+        return KEPT
     kept = m.session.memory.setdefault("http.answers", {})
     key = (m.method, m.id)
     text = bytes(m.raw)

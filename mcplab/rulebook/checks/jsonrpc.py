@@ -73,6 +73,8 @@ def request_id_reuse(m: Fact) -> Outcome:
         return None
     if m.post is not None and "last-event-id" in (m.post.headers or {}):
         return None
+    if m.session.ordinary:
+        return KEPT if m.session.began or m.method == "initialize" else UNKNOWN
     used = m.session.memory.get("jsonrpc.ids")
     if used is None:
         used = m.session.memory["jsonrpc.ids"] = {"client": Ids(), "server": Ids()}

@@ -87,7 +87,8 @@ def _shelf(m: Fact) -> _Shelf:
 
 def latest(m: Fact, method: str) -> Listing | None:
     """The latest whole list; None where none was captured."""
-    return _shelf(m).latest.get(method)
+    shelf = _memory(m).get("lists")
+    return None if shelf is None else shelf.latest.get(method)
 
 
 def _take(m: Fact) -> Page | None:
