@@ -107,7 +107,8 @@ def serving(
     """
     config = replace(config or Config(), **options)
     wire = Wire(log)
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # named as TCP, or asyncio leaves Nagle on: with delayed acknowledgements each answer would take 40 ms
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
