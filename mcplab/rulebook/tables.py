@@ -26,7 +26,7 @@ def plan_of(names: tuple[str, ...] | None) -> Plan:
 
 
 @cache
-def _certain() -> Plan:
+def certain() -> Plan:
     """The plan of the rules that give more than hints, in some revision at least."""
     return Plan(rule for rule in catalogue().values() if set(rule.confidence.values()) != {"low"})
 
@@ -62,19 +62,23 @@ def findings(
     """
     if revision is not None and not is_revision(revision):
         raise SpecError(f"no revision {revision!r}: the published ones are {', '.join(REVISIONS)}")
-    plan = plan_of(wanted(rules)) if hints or rules is not None else _certain()
+    plan = plan_of(wanted(rules)) if hints or rules is not None else certain()
     run = Run(wire, links, plan, revision)
     columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["findings"]}
-    instances = list(dict.fromkeys(link.instance for link in links.values()))
-    for instance in instances:
-        boards = {key[1]: board for key, board in run.boards.items() if key[0] == instance}
-        breaches = {revision: _by_rule(board) for revision, board in boards.items()}
-        for number, rule in enumerate(plan.rules):
-            for said in [*REVISIONS, None]:
-                board = boards.get(said)
-                if board is not None and (said is None or said in rule.revisions):
-                    _rows(columns, rule, number, board, breaches[said].get(number, []), said, instance, name, hints)
+    for instance in dict.fromkeys(link.instance for link in links.values()):
+        add(columns, run, instance, name, hints=hints)
     return build("findings", columns)
+
+
+def add(columns: dict[str, list[Any]], run: Run, instance: str, name: str, *, hints: bool = False) -> None:
+    """Append the findings of one instance of a capture to columns that may hold those of others."""
+    boards = {key[1]: board for key, board in run.boards.items() if key[0] == instance}
+    breaches = {revision: _by_rule(board) for revision, board in boards.items()}
+    for number, rule in enumerate(run.plan.rules):
+        for said in [*REVISIONS, None]:
+            board = boards.get(said)
+            if board is not None and (said is None or said in rule.revisions):
+                _rows(columns, rule, number, board, breaches[said].get(number, []), said, instance, name, hints)
 
 
 def _by_rule(board: Board) -> dict[int, list[Found]]:
