@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 #   ├── TraceError              a trace cannot be read, or cannot answer the question asked
 #   ├── HandshakeError          a live handshake failed; .trace holds what was recorded so far
 #   ├── GateError               a message was not sent: nobody declared what it needs
+#   ├── ClaimsError             a note or a published table cannot be read
 #   ├── SpecError               the protocol data does not know what was asked for
 #   ├── ExportError             a figure or table cannot be written
 #   └── UsageError                an argument is none of those that can be (the command line exits with 2)
@@ -46,6 +47,10 @@ class GateError(MCPLabError):
     def __init__(self, message: str, refused: Any = None) -> None:
         super().__init__(message)
         self.refused = refused
+
+
+class ClaimsError(MCPLabError):
+    """A research note or a published table cannot be read."""
 
 
 class SpecError(MCPLabError):
@@ -288,6 +293,12 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "unparsed": {
         "trace": "str", "where": "str", "conn": "str", "seq": "Int64", "file": "str", "line": "Int64", "text": "str",
         "reason": "str",
+    },
+    "instances": {
+        "trace": "str", "instance": "str", "kind": "str", "client": "str", "client_version": "str", "config": "str",
+        "transport": "str", "era": "str", "label": "str", "server": "str", "server_version": "str",
+        "discovery": "str", "calls": "str", "first": "time", "last": "time", "connections": "int64",
+        "messages": "int64", "broken": "Int64",
     },
     "statements": {
         **_WHERE, **_SAID, "seq": "Int64", "part": "Int64", **_STATED, "name": "str", "declares": "str",

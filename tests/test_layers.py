@@ -22,7 +22,7 @@ LAYERS = [
     "envelope pairing capabilities comparison negotiation channels bins gating redaction",  # 2: pure functions
     "frames rulebook",  # 3: the tables, the rules
     "traces render told",  # 4: Trace and Traces, and how they are shown
-    "live plots exports corpus notes sources stories strips",  # 5: wire, figures, pages, files
+    "live plots exports corpus notes published sources stories strips",  # 5: wire, figures, pages, files
     "widgets report lab rulebook_commands cli __main__",  # 6: what people start
 ]
 TYPE_ONLY: set[tuple[str, str]] = set()
