@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from mcplab import envelope, jsontext, spec
+from mcplab import channels, envelope, jsontext, spec
 from mcplab.frames.exchange import Exchange
 from mcplab.frames.links import Link
 from mcplab.frames.wire import SENDER, Wire, event_text
-from mcplab.model import ABSENT, UNKNOWN
+from mcplab.model import ABSENT, UNKNOWN, Sse
 from mcplab.rulebook import past, rounds, taskbook
 from mcplab.rulebook.facts import Fact, Instance, Listen, Post, Session, listen_of
 from mcplab.rulebook.judging import LEGACY, MODERN, legacy_revision, modern_revision
@@ -126,7 +126,8 @@ class Run:
                 at += 1
             sender = SENDER.get(event.dir) if event.dir is not UNSET else None
             if told:
-                pass
+                if event.sse is not UNSET and _framed(event.sse):
+                    self._other("sse", sender, session, post, number)
             elif kind == "unparsed":
                 self._other("text", sender, session, post, number, text=event_text(event))
                 session.last[sender] = "text", event.seq
@@ -385,6 +386,8 @@ class Run:
             era, revision = self.given_era, self.given
         elif post is not None:
             era, revision = post.era, post.revision
+            if revision is None and kind != "text" and post.exchange.channel == channels.LEGACY_SSE:
+                era, revision = "legacy", LEGACY[0]  # the one revision that has this transport
         else:
             era, revision = self._in_force(session)
             if revision is None and kind in ("close", "end") and session.spoke_modern:
@@ -484,6 +487,11 @@ class Run:
             board.kept[rule] += 1
         elif said == CANNOT_TELL:
             board.unknown[rule] += 1
+
+
+def _framed(sse: Sse) -> bool:
+    """Has the event of a stream more than the message that it carries?"""
+    return sse.id is not UNSET or sse.retry is not UNSET or sse.event not in (UNSET, None, "", "message")
 
 
 def _slowly(raw: Any) -> Any:

@@ -38,6 +38,8 @@ class Script:
         self.client: Any = {}
         self.exchanges = 0
         self.session: str | None = None
+        self.transport = "streamable-http"
+        self.stream = ""  # the exchange of the GET stream, where the transport is HTTP+SSE
         self.negotiated = False
         self.asked: dict[str, str] = {}
         # no clock but where the script waits: most rules must not need one
@@ -57,7 +59,9 @@ class Script:
             self._message(word, rest)
         elif word == "http":
             self.http = True
-            self.session = rest.removeprefix("session=") or None
+            said = dict(_words(rest))
+            self.session = said.get("session")
+            self.transport = said.get("transport", self.transport)
         elif word == "on":
             self.conn = rest
         elif word == "open":
@@ -74,7 +78,10 @@ class Script:
         elif word == "answer":
             self._answer(rest)
         elif word == "sse":
-            self._event({"kind": "sse", "dir": "s2c", "http": self._of(), "sse": jsontext.loads(rest)})
+            found = _OPTIONS.match(rest)
+            options = {"content-type": "text/event-stream"} | (dict(_words(found[1])) if found else {})
+            fields = jsontext.loads(rest[found.end() :] if found else rest)
+            self._event({"kind": "sse", "dir": "s2c", **self._of(options), "sse": fields})
         elif word == "end":
             own = rest.startswith("x") and rest.partition(" ")[0]
             pairs = dict(_pairs(rest.removeprefix(own or "").strip()))
@@ -140,6 +147,9 @@ class Script:
         """Open, initialize, result, initialized; in a modern revision open and, where a server is named, discovery."""
         if not self.http:
             self._event({"kind": "open"})
+        elif self.transport == "sse" and not self.stream:
+            self._line("GET")
+            self._line('sse {"event":"endpoint","data":"/messages?id=1"}')
         self.client = said.get("client", self.client)
         server = said.get("server")
         if self.modern:
@@ -151,6 +161,8 @@ class Script:
         version = said.get("version", self.revision)
         params = {"protocolVersion": version, "capabilities": self.client, "clientInfo": _CLIENT}
         self._message(">", jsontext.dumps({"id": 0, "method": "initialize", "params": params}))
+        if self.transport == "sse":
+            self._answer("202")
         result = {"protocolVersion": self.revision, "capabilities": server or {}, "serverInfo": _SERVER}
         options = f"[mcp-session-id={self.session}] " if self.session else ""
         self._message("<", options + jsontext.dumps({"id": 0, "result": result}))
@@ -165,7 +177,7 @@ class Script:
         if not self.http:
             return {}
         if not client:
-            return {"http": self._of(options)}
+            return self._of(options)
         own = {"accept": _ACCEPT, "content-type": "application/json"}
         if self.modern:
             own["mcp-protocol-version"] = self.revision
@@ -178,7 +190,8 @@ class Script:
                 own["mcp-name"] = params[name]
         headers, verb = self._headers(options, own)
         self.exchanges += 1
-        return {"http": {"method": verb, "path": "/mcp", "headers": headers, "exchange": f"x{self.exchanges}"}}
+        path = headers.pop("path", "/messages?id=1" if self.transport == "sse" else "/mcp")
+        return {"http": {"method": verb, "path": path, "headers": headers, "exchange": f"x{self.exchanges}"}}
 
     def _headers(self, rest: str | dict[str, str], own: dict[str, str]) -> tuple[dict[str, str], str]:
         """Headers with what the script sets (``name=value``) or leaves out (``-name``), and the HTTP method."""
@@ -198,15 +211,22 @@ class Script:
         return headers, verb
 
     def _of(self, options: dict[str, str] | None = None) -> dict[str, Any]:
-        """The HTTP facts of something the server sends: on the latest exchange, or that of ``on=``."""
+        """The HTTP facts of something the server sends: on the latest exchange, or that of ``on=``; ``sse.id=`` and so
+        on are fields of the event that carries it."""
         options = dict(options or {})
-        exchange = options.pop("on", f"x{self.exchanges}")
+        exchange = options.pop("on", self.stream or f"x{self.exchanges}")
         status = int(options.pop("status", "200"))
-        return {"status": status, "headers": {"content-type": "application/json"} | options, "exchange": exchange}
+        kind = "text/event-stream" if exchange == self.stream else "application/json"
+        fields = {name[4:]: options.pop(name) for name in list(options) if name.startswith("sse.")}
+        http = {"status": status, "headers": {"content-type": kind} | options, "exchange": exchange}
+        return {"http": http} | ({"sse": fields} if fields else {})
 
     def _exchange(self, verb: str, headers: dict[str, str], body: Any) -> None:
         self.exchanges += 1
-        http = {"method": verb, "path": "/mcp", "headers": headers, "exchange": f"x{self.exchanges}", "body": False}
+        if self.transport == "sse" and verb == "GET" and not self.stream:
+            self.stream = f"x{self.exchanges}"
+        path = headers.pop("path", "/sse" if self.transport == "sse" else "/mcp")
+        http = {"method": verb, "path": path, "headers": headers, "exchange": f"x{self.exchanges}", "body": False}
         self._event({"kind": "http", "dir": "c2s", "http": http})
 
     def _answer(self, rest: str) -> None:
@@ -249,7 +269,7 @@ def record(script: str, revision: str, name: str = "example") -> Record:
     made = Script(script, revision)
     header = {
         "kind": "header", "format": FORMAT_NAME, "version": FORMAT_VERSION, "tool": "mcplab example",
-        "transport": "streamable-http" if made.http else "stdio",
+        "transport": made.transport if made.http else "stdio",
     }  # fmt: skip
     events = [msgspec.convert(event, Event) for event in made.events]
     return Record(header, events, name=name, notes=("an example of the rule catalogue: no clock",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from mcplab import channels
 from mcplab.model import ABSENT
@@ -242,8 +243,26 @@ def _unanswered(post: Post) -> list[Fact]:
     return [fact for fact in post.facts if fact.kind == "request" and fact.row in post.session.open]
 
 
+def field(m: Fact, name: str) -> Any:
+    """A field of a stream's event; ABSENT where it has none or the capture kept none."""
+    value = getattr(getattr(m.event, "sse", None), name, None)
+    return value if isinstance(value, (str, int)) and value != "" else ABSENT
+
+
+def note_fields(m: Fact) -> None:
+    """Keep the latest id and retry of a stream with its exchange."""
+    for name in ("id", "retry"):
+        value = field(m, name)
+        if value is not ABSENT and m.post is not None:
+            m.post.memory[f"http.{name}"] = value
+
+
 def sse_response_delivered(m: Fact) -> Outcome:
+    """From 2025-11-25 a connection may be closed once an event had an id: the client takes the stream up again."""
     post = streamable(m)
+    if m.kind == "sse":
+        note_fields(m)
+        return None
     if post is None or not _is_post(post) or not post.exchange.streams or post.request is None:
         return None
     if post.request.method == "subscriptions/listen":
@@ -255,6 +274,8 @@ def sse_response_delivered(m: Fact) -> Outcome:
         return UNKNOWN
     if _ended_by(m) == "client":
         return None
+    if m.revision == "2025-11-25" and "http.id" in post.memory:
+        return UNKNOWN
     return broken(f"the stream ended without the response to {waiting[0].method}", related=(post.seq,), absence=True)
 
 
