@@ -32,10 +32,11 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from mcplab import jsontext
+from mcplab.credentials import SHAPES, is_secret, is_secret_header, is_secret_member, normal
+from mcplab.lines import head_of
 from mcplab.model import UsageError
 
 MASK: Final = "***"
@@ -44,41 +45,20 @@ HELP: Final = "Mask more: a KEY, a /regex/, a path (params.x or /params/x), or t
 Span = tuple[int, int, str]
 """Where a secret begins and ends in a text, and the name of the place."""
 
-_NAMES: Final = frozenset(
-    (
-        "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "apikey",
-        "authorization", "authtoken", "credential", "credentials", "cookie", "cookies", "jwt", "bearer", "assertion",
-        "codeverifier", "devicecode", "privatekey", "secretkey", "accesskey", "accesskeyid", "connectionstring",
-    )
-)  # fmt: skip
-_LAST: Final = ("password", "passwd", "passphrase", "secret", "token", "apikey", "credential", "credentials", "cookie")
-_KEYS: Final = frozenset(("api", "private", "secret", "access", "signing", "encryption", "auth", "account", "master"))
-_NO_SECRET: Final = frozenset(
-    (
-        "progresstoken", "pagetoken", "nextpagetoken", "previouspagetoken", "prevpagetoken", "nexttoken", "synctoken",
-        "continuationtoken", "cancellationtoken", "resumptiontoken", "stoptoken", "eostoken", "bostoken", "padtoken",
-        "unktoken", "tokentoken",
-    )
-)  # fmt: skip
-_QUERY: Final = frozenset(("key", "code", "sig", "signature", "auth", "pass"))
-_HEADER: Final = ("key", "token", "secret", "password", "passwd", "credential", "signature", "auth", "cookie")
-_NO_HEADER: Final = frozenset(("www-authenticate", "proxy-authenticate", "sec-websocket-key"))
-
 _HINTS: Final = (
-    b"passw", b"passphrase", b"passcode", b"pwd", b"secret", b"token", b"key", b"authorization", b"cookie", b"sig",
-    b"credential", b"jwt", b"bearer", b"assertion", b"verifier", b"device", b"connection", b"auth", b"\\u00",
-    b"code=", b"pass=", b"raw_b64",
+    b"pass", b"pwd", b"secret", b"key", b"auth", b"cookie", b"sig", b"cred", b"jwt", b"bearer", b"assertion",
+    b"verifier", b"device", b"connection", b"code=", b"\\u00", b"raw_b64",
 )  # fmt: skip
 
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],]', re.DOTALL)
 _CHAR: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )
 _USER: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s\"'<>\\]+)@")
 _MEMBER: Final = re.compile(r"[?&#;]([^=&#\s\"'<>?]+)=([^&#\s\"'<>;]+)")
-_PAIR: Final = re.compile(
-    r"([A-Za-z][\w.-]*)(?:\\?[\"'])?\s*[:=]\s*(?:\\?[\"'])?((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]+)",
+_PAIR: Final = re.compile(  # what follows is looked at, not taken: it may be a name itself
+    r"([A-Za-z][\w.-]*)(?:\\?[\"'])?\s*[:=]\s*"
+    r"(?=\\?\"([^\"\\]+)|'([^'\\]+)|((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]+))",
     re.IGNORECASE,
 )
 _WHOLE: Final = re.compile(r"-{0,2}([A-Za-z][\w.-]*)=(\S+)")
@@ -86,59 +66,13 @@ _FLAG: Final = re.compile(r"--?([A-Za-z][\w.-]*)")
 _STEP: Final = re.compile(r'(?:^|\.)(\*|[A-Za-z0-9_$-]+)|\[("[^"\\]*+(?:\\.[^"\\]*+)*+")\]')
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
 _SCHEME: Final = re.compile(r"(?:Bearer|Basic|Digest|Token|Negotiate|DPoP|AWS4-HMAC-SHA256)\s+", re.IGNORECASE)
-_SHAPES: Final = re.compile(
-    r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeprs]-[\w-]{10,}"
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bhf_[A-Za-z0-9]{20,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|(?<=\bBearer )[\w.~+/=-]{8,}",
-    re.DOTALL,
-)
-
 _FACTS: Final = frozenset(
     ("kind", "format", "version", "seq", "ts", "mono", "conn", "dir", "by", "tool", "captured_at", "transport", "clock")
 )
 _PROSE: Final = frozenset(("raw", "reason", "data", "comment", "path", "stopped"))
+_OPEN: Final = re.compile(r"[{\[]")
+_TRIES: Final = 50  # brackets of a text that are looked at as the beginning of JSON
 _DEEPEST: Final = 4  # JSON in a string in JSON in a string
-
-
-def normal(name: str) -> str:
-    """A name without case, ``_``, ``-`` and ``.``: ``API_KEY`` and ``apiKey`` are the same."""
-    return name.lower().replace("_", "").replace("-", "").replace(".", "")
-
-
-@lru_cache(maxsize=4096)
-def is_secret(name: str) -> bool:
-    """Is this a well-known name of a credential?"""
-    whole = normal(name)
-    if whole in _NO_SECRET:
-        return False
-    if whole in _NAMES:
-        return True
-    words = [word.lower() for word in _WORD.findall(name)]
-    if not words:
-        return False
-    if words[-1] in _LAST:
-        return True
-    if words[-1] == "id" and words[-3:-1] == ["access", "key"]:
-        return True
-    if words[-1] == "key":
-        return len(words) > 1 and words[-2] in _KEYS
-    return whole.endswith(("apikey", "accesstoken", "refreshtoken", "idtoken", "clientsecret", "authtoken"))
-
-
-@lru_cache(maxsize=4096)
-def is_secret_header(name: str) -> bool:
-    """Does a header of this name carry a credential?"""
-    low = name.lower()
-    return low not in _NO_HEADER and any(word in low for word in _HEADER)
-
-
-@lru_cache(maxsize=4096)
-def _is_secret_member(name: str) -> bool:
-    words = [word.lower() for word in _WORD.findall(name)]
-    return is_secret(name) or (normal(name) not in _NO_SECRET and any(word in _QUERY for word in words[-1:]))
 
 
 class _Path(NamedTuple):
@@ -181,7 +115,7 @@ class Masks:
             raise UsageError("redact: an empty word; give a key, a /regex/, a path, or tokens")
         pattern = re.fullmatch(r"/(.+)/(i?)", word, re.DOTALL)
         if word == "tokens":
-            self._patterns.append(_SHAPES)
+            self._patterns.append(SHAPES)
         elif pattern is not None:
             try:
                 self._patterns.append(re.compile(pattern[1], re.IGNORECASE if pattern[2] else 0))
@@ -229,8 +163,12 @@ class Masks:
             return True
         if not self.defaults:
             return False
-        low = data.lower().replace(b"progresstoken", b"")
-        return any(hint in low for hint in _HINTS) or (b"@" in low and b"//" in low.replace(b"\\/", b"/"))
+        low = data.lower()
+        return (
+            any(hint in low for hint in _HINTS)
+            or low.count(b"token") > low.count(b"progresstoken")
+            or (b"@" in low and (b"//" in low or b"\\/" in low))
+        )
 
     def _text(self, text: str, place: str, depth: int, *, prose: bool) -> list[Span]:
         """Secrets in text that may be JSON."""
@@ -242,14 +180,16 @@ class Masks:
     def _parts(self, text: str, place: str, *, prose: bool) -> list[Span]:
         """Secrets inside text that is no JSON: addresses, patterns; in prose also names with their values."""
         found: list[tuple[int, int]] = []
+        inside: list[Span] = []
         if self.defaults and "://" in text:
             found += [hit.span(2) for hit in _USER.finditer(text) if ":" in hit[2] or hit[1][:3].lower() != "ssh"]
         if "=" in text:
             found += [hit.span(2) for hit in _MEMBER.finditer(text) if self._member(hit[1])]
         if prose:
+            inside = self._embedded(text, place)
             for hit in _PAIR.finditer(text):
                 if (self.defaults and is_secret(hit[1])) or normal(hit[1]) in self._keys:
-                    start, end = hit.span(2)
+                    start, end = hit.span(hit.lastindex or 0)
                     if normal(hit[1]) in ("cookie", "setcookie", "authorization", "proxyauthorization"):
                         end = start + len(re.split(r"[\r\n\"]", text[start:], maxsplit=1)[0])
                     scheme = _SCHEME.match(text, start, end)
@@ -260,10 +200,32 @@ class Masks:
             found.append(hit.span(2))
         for pattern in self._patterns:
             found += [hit.span() for hit in pattern.finditer(text)]
-        return [(start, end, place) for start, end in _joined(found) if text[start:end] != MASK]
+        outside = [
+            (start, end, place)
+            for start, end in _joined(found)
+            if text[start:end] != MASK and not any(a < end and start < b for a, b, _ in inside)
+        ]
+        return inside + outside
+
+    def _embedded(self, text: str, place: str) -> list[Span]:
+        """Secrets in JSON with other words around it, as a line of a log has it."""
+        found: list[Span] = []
+        at = tries = 0
+        while (start := _OPEN.search(text, at)) is not None and tries < _TRIES:
+            try:
+                _, end = jsontext.value(text, start.start())
+            except ValueError:
+                at, tries = start.end(), tries + 1
+                continue
+            found += (
+                (start.start() + a, start.start() + b, where)
+                for a, b, where in self._spans(text[start.start() : end], place=place, depth=1)
+            )
+            at = end
+        return found
 
     def _member(self, name: str) -> bool:
-        return (self.defaults and _is_secret_member(name)) or normal(name) in self._keys
+        return (self.defaults and is_secret_member(name)) or normal(name) in self._keys
 
     # JSON ----------------------------------------------------------------------------------------
 
@@ -390,6 +352,37 @@ class Masks:
 
 MASKS: Final = Masks()
 """What is masked unless asked otherwise. (For text only: its ``places`` are everybody's.)"""
+
+
+def redacted_trace(lines: Iterable[bytes], masks: Masks) -> list[bytes]:
+    """The lines of a version 1 file with their secrets masked; the header's ``redacted`` says where, besides what it
+    said before. Where there is no header one is put before the events, if anything was masked.
+    """
+    out: list[bytes] = []
+    for line in lines:
+        bare = line.rstrip(b"\r\n")
+        known = _is_json(bare.decode("utf-8", "replace"))
+        out.append((masks.line(bare) if known else masks.message(bare)) + line[len(bare) :])
+    if masks.places:
+        at = next((n for n, line in enumerate(out) if line.strip()), 0)
+        head = out[at].decode("utf-8", "surrogateescape")
+        if jsontext.get(head, "kind")[0] == '"header"':
+            out[at] = _listing(head, list(masks.places)).encode("utf-8", "surrogateescape")
+        else:
+            out.insert(at, (jsontext.dumps(head_of({"redacted": list(masks.places)})) + "\n").encode())
+    return out
+
+
+def _listing(head: str, places: list[str]) -> str:
+    """A header's text whose ``redacted`` names these places too."""
+    span = next(((at, jsontext.value_end(head, at)) for key, at in jsontext.places(head) if key == "redacted"), None)
+    if span is None:
+        end = head.rindex("}")
+        return f'{head[:end]},"redacted":{jsontext.dumps(places)}{head[end:]}'
+    before = jsontext.loads(head[slice(*span)])
+    known = before if isinstance(before, list) else [before]
+    both = [*known, *(place for place in places if place not in known)]
+    return head[: span[0]] + jsontext.dumps(both) + head[span[1] :]
 
 
 def _steps(stack: list[_Frame]) -> list[Any]:

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import UNSET
 
 from mcplab import __version__, jsontext
+from mcplab.credentials import is_secret_header
 from mcplab.model import Event, Http, Record, Sse
-from mcplab.redaction import is_secret_header
 
 Direction = Literal["c2s", "s2c"]
 

@@ -94,7 +94,7 @@ class Recorder(Recording):
             try:
                 event = Event(kind, seq=self.count, **clocks(), conn=conn, **_facts(fields))
                 if self._fd >= 0:
-                    self._write(self._masks.line(encode(event)) + b"\n")
+                    self._write(self._masks.line(encode(event)))
                     self.count += 1
                     if len(self._masks.places) != self._told:
                         self._rewrite()
@@ -127,9 +127,9 @@ class Recorder(Recording):
     def _write(self, line: bytes) -> None:
         """All of a line, or nothing of it."""
         try:
-            done = os.write(self._fd, line)
-            while done < len(line):
-                done += os.write(self._fd, memoryview(line)[done:])
+            done = os.writev(self._fd, (line, b"\n"))
+            while done <= len(line):  # a disk that is nearly full, or more than 2 GB
+                done += os.writev(self._fd, (memoryview(line)[done:], b"\n"))
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, self._size)
@@ -153,7 +153,7 @@ class Recorder(Recording):
             places = [*places[:-2], "and more"] if len(places) > 1 else []
             head.pop("redacted")
         self._told = len(self._masks.places)
-        return line[:-1] + b" " * (self._room - len(line) - 1) + b"}\n"
+        return line[:-1] + b" " * (self._room - len(line)) + b"}"
 
     def _rewrite(self) -> None:
         """The header again, in its place: it is as long as before. The file's own descriptor can only append."""

@@ -1,0 +1,76 @@
+"""What a credential looks like: names of members, headers and query members that carry one, and well-known shapes."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_NAMES: Final = frozenset(
+    (
+        "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "apikey",
+        "authorization", "authtoken", "credential", "credentials", "cookie", "cookies", "jwt", "bearer", "assertion",
+        "codeverifier", "devicecode", "privatekey", "secretkey", "accesskey", "accesskeyid", "connectionstring",
+    )
+)  # fmt: skip
+_LAST: Final = ("password", "passwd", "passphrase", "secret", "token", "apikey", "credential", "credentials", "cookie")
+_KEYS: Final = frozenset(("api", "private", "secret", "access", "signing", "encryption", "auth", "account", "master"))
+_NO_SECRET: Final = frozenset(
+    (
+        "progresstoken", "pagetoken", "nextpagetoken", "previouspagetoken", "prevpagetoken", "nexttoken", "synctoken",
+        "continuationtoken", "cancellationtoken", "resumptiontoken", "stoptoken", "eostoken", "bostoken", "padtoken",
+        "unktoken", "tokentoken",
+    )
+)  # fmt: skip
+_QUERY: Final = frozenset(("key", "code", "sig", "signature", "auth", "pass"))
+_HEADER: Final = ("key", "token", "secret", "password", "passwd", "credential", "signature", "auth", "cookie")
+_NO_HEADER: Final = frozenset(("www-authenticate", "proxy-authenticate", "sec-websocket-key"))
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+SHAPES: Final = re.compile(
+    r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeprs]-[\w-]{10,}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bhf_[A-Za-z0-9]{20,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|(?<=\bBearer )[\w.~+/=-]{8,}",
+    re.DOTALL,
+)
+
+
+def normal(name: str) -> str:
+    """A name without case, ``_``, ``-`` and ``.``: ``API_KEY`` and ``apiKey`` are the same."""
+    return name.lower().replace("_", "").replace("-", "").replace(".", "")
+
+
+@lru_cache(maxsize=4096)
+def is_secret(name: str) -> bool:
+    """Is this a well-known name of a credential?"""
+    whole = normal(name)
+    if whole in _NO_SECRET:
+        return False
+    if whole in _NAMES:
+        return True
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words:
+        return False
+    if words[-1] in _LAST:
+        return True
+    if words[-1] == "id" and words[-3:-1] == ["access", "key"]:
+        return True
+    if words[-1] == "key":
+        return len(words) > 1 and words[-2] in _KEYS
+    return whole.endswith(("apikey", "accesstoken", "refreshtoken", "idtoken", "clientsecret", "authtoken"))
+
+
+@lru_cache(maxsize=4096)
+def is_secret_header(name: str) -> bool:
+    """Does a header of this name carry a credential?"""
+    low = name.lower()
+    return low not in _NO_HEADER and any(word in low for word in _HEADER)
+
+
+@lru_cache(maxsize=4096)
+def is_secret_member(name: str) -> bool:
+    words = [word.lower() for word in _WORD.findall(name)]
+    return is_secret(name) or (normal(name) not in _NO_SECRET and any(word in _QUERY for word in words[-1:]))
