@@ -11,7 +11,7 @@ import gc
 from array import array
 from bisect import bisect_right
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -51,11 +51,23 @@ class _Shell(Struct, gc=False):
     error: Text = UNSET
 
 
+class _Object(Struct, gc=False):
+    """Any object."""
+
+
+class _Plain(_Shell, gc=False, forbid_unknown_fields=True, kw_only=True):
+    """A message with the members that the protocol knows and nothing else."""
+
+    jsonrpc: Literal["2.0"]
+    result: _Object | Opt = UNSET  # type: ignore[assignment]
+
+
 _shells = msgspec.json.Decoder(_Shell)
+_plain = msgspec.json.Decoder(_Plain)
 
 
-class _Shells:
-    """The outsides of all messages: a place a message."""
+class Shells:
+    """The outsides of all messages: a place a message. ``plain``: has it all members that it needs and no other?"""
 
     def __init__(self, columns: Columns) -> None:
         self.methods = Codes({UNSET: 0, "initialize": INITIALIZE, "ping": PING})
@@ -64,8 +76,14 @@ class _Shells:
         self.inside: dict[int, _Inside] = {}
         result, error = bytearray(), bytearray()
         blocks, number = list(map(memoryview, columns.blocks)), 0
+        plain = bytearray()
         for block, start, end, count in columns.pieces:
-            made = _shells.decode_lines(blocks[block][start:end])
+            try:
+                made: list[Any] = _plain.decode_lines(blocks[block][start:end])
+                plain += b"\1" * count
+            except msgspec.DecodeError:
+                made = _shells.decode_lines(blocks[block][start:end])
+                plain += bytes(count)
             if len(made) != count:
                 raise msgspec.DecodeError("not one object a message")
             method.extend(map(self.methods.__getitem__, [shell.method for shell in made]))
@@ -79,6 +97,7 @@ class _Shells:
                 if params is not UNSET and not (params.meta is params.version is params.client is UNSET):
                     self.inside[at] = params
             number += count
+        self.plain = np.frombuffer(plain, "u1")
         self.method, self.id = np.frombuffer(method, "int32"), np.frombuffer(ident, "int32")
         called, named = self.method != 0, self.id != 0
         answers = np.frombuffer(result, "u1") + 2 * np.frombuffer(error, "u1")
@@ -87,10 +106,10 @@ class _Shells:
         self.kind: np.ndarray = np.where(called, asks, answered).astype("u1")
 
 
-class _Walk:
+class Walk:
     """Connection by connection: which request an answer answers, era and version of each message."""
 
-    def __init__(self, columns: Columns, shells: _Shells, client: np.ndarray, conn: np.ndarray, posts: Posts) -> None:
+    def __init__(self, columns: Columns, shells: Shells, client: np.ndarray, conn: np.ndarray, posts: Posts) -> None:
         self.shells = shells
         self.posts = posts
         self.said = Codes()  # (era, version) -> code
@@ -100,7 +119,7 @@ class _Walk:
         self.disputed = False
         self._states = Codes({(False, False, None, False): 0})
         self._known: list[tuple[Any, ...]] = list(self._states)
-        self._text = _Texts(columns)
+        self._text = Texts(columns)
         self._names = list(shells.methods)
         self._run(client, conn)
 
@@ -271,7 +290,7 @@ def _slim(numbers: np.ndarray) -> array[int]:
     return array("q", numbers.astype("int64").tobytes())
 
 
-class _Texts:
+class Texts:
     """A message's text by its number."""
 
     def __init__(self, columns: Columns) -> None:
@@ -299,7 +318,31 @@ def messages(columns: Columns, record: Record, name: str) -> pd.DataFrame | None
             gc.enable()
 
 
+class Walked(NamedTuple):
+    """The walk over a capture, on numbers.
+
+    ``at``: a message's event. ``sent``: is it the client's? ``conn``: its connection, a number in ``posts.conns``.
+    ``links``: connection -> what decides its instance, in wire order.
+    """
+
+    columns: Columns
+    shells: Shells
+    walk: Walk
+    posts: Posts
+    at: np.ndarray
+    sent: np.ndarray
+    conn: np.ndarray
+    transport: str | None
+    links: dict[str, Link]
+
+
 def _messages(columns: Columns, record: Record, name: str) -> pd.DataFrame | None:
+    found = walked(columns, record, name)
+    return None if found is None else _table(found, name)
+
+
+def walked(columns: Columns, record: Record, name: str) -> Walked | None:
+    """The walk; None where the capture is none of those that this module understands."""
     transport = TRANSPORTS.get(str(record.header.get("transport")))
     at = np.frombuffer(columns.at, "int32")
     letters = np.frombuffer(columns.dir, "u1")[at]
@@ -307,7 +350,7 @@ def _messages(columns: Columns, record: Record, name: str) -> pd.DataFrame | Non
     if odd or not len(at):
         return None
     try:
-        shells = _Shells(columns)
+        shells = Shells(columns)
     except (msgspec.DecodeError, RecursionError):
         return None
     sent = letters == ord("c")
@@ -317,15 +360,15 @@ def _messages(columns: Columns, record: Record, name: str) -> pd.DataFrame | Non
     if posts.http and (posts.at < 0).any():
         return None
     conn = posts.conn[at]
-    walk = _Walk(columns, shells, sent, conn, posts)
+    walk = Walk(columns, shells, sent, conn, posts)
     if walk.disputed:
         return None
-    instance = _instances(record, columns, posts, walk.clients, name)
-    return _table(columns, shells, walk, posts, at, sent, conn, transport, instance, name)
+    links = _links(record, columns, posts, walk.clients, name)
+    return Walked(columns, shells, walk, posts, at, sent, conn, transport, links)
 
 
-def _instances(record: Record, columns: Columns, posts: Posts, clients: dict[int, Raw], name: str) -> dict[str, str]:
-    """Connection -> instance, in wire order."""
+def _links(record: Record, columns: Columns, posts: Posts, clients: dict[int, Raw], name: str) -> dict[str, Link]:
+    """Connections with their instances decided, in wire order."""
     header = client_of(record.header)
     names = list(posts.conns)
     codes, first = np.unique(posts.conn, return_index=True)
@@ -339,13 +382,11 @@ def _instances(record: Record, columns: Columns, posts: Posts, clients: dict[int
         if client is not UNSET:
             links[names[posts.conn[number]]].client = client
     instances(links, name)
-    return {link.name: link.instance for link in links.values()}
+    return links
 
 
-def _table(
-    columns: Columns, shells: _Shells, walk: _Walk, posts: Posts, at: np.ndarray, sent: np.ndarray, conn: np.ndarray,
-    transport: str | None, instance: dict[str, str], name: str,
-) -> pd.DataFrame:  # fmt: skip
+def _table(found: Walked, name: str) -> pd.DataFrame:
+    columns, shells, walk, posts, at, sent, conn, transport, links = found
     count = len(at)
     names = list(posts.conns)
     said = list(walk.said)
@@ -380,7 +421,7 @@ def _table(
         "messages",
         {
             "trace": constant(name, count),
-            "instance": coded(conn, [instance.get(each) for each in names]),
+            "instance": coded(conn, [links[each].instance if each in links else None for each in names]),
             "conn": conns,
             "peer": conns if names == peers and (conn == peer).all() else coded(peer, peers),
             "seq": seq,

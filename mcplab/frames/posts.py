@@ -29,8 +29,9 @@ _heads = msgspec.json.Decoder(_Head)
 class Posts:
     """Exchanges, a place each in wire order, and whose each event is.
 
-    ``at``: a message's exchange or -1. ``conn``: an event's connection, a number in ``conns``. ``header``: the
-    ``MCP-Protocol-Version`` of an exchange's request.
+    ``at``: a message's exchange or -1; ``event``: an event's. ``initializes``: does an exchange begin with one?
+    ``method``: its number in ``verbs``, ``channel``: in ``channels``. ``conn``: an event's connection, a number in
+    ``conns``. ``header``: the ``MCP-Protocol-Version`` of an exchange's request.
     """
 
     def __init__(
@@ -44,13 +45,14 @@ class Posts:
         peer = np.frombuffer(columns.peer, "int32")
         peers = [self.conns[name] for name in columns.peers]
         self.at = np.full(len(at), -1)
+        self.event = np.full(0, -1)
         self.conn = np.array(peers)[peer]
         self.header: list[str | None] = []
         if self.http:
             self._gather(columns, at, peer)
             self._posted(at, sent, initialize, listen)
             self._assign(columns, peer)
-            del self._event, self._first, self._fact
+            del self._first, self._fact
         del self._heads, self._paths  # nobody needs them any more, and the table needs room
 
     def _read(self, facts: list[Any]) -> None:
@@ -82,31 +84,31 @@ class Posts:
         _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype="int64")
         rank[np.argsort(first)] = np.arange(len(first))
-        self._event = np.full(len(peer), -1)
-        self._event[inside] = rank[place]
+        self.event = np.full(len(peer), -1)
+        self.event[inside] = rank[place]
         self._count = len(first)
-        self.at = self._event[at]
+        self.at = self.event[at]
         fact = np.frombuffer(columns.fact, "int32")
         self._fact = fact
-        self._first = self._earliest(self._event >= 0)
-        said = self._earliest((self._event >= 0) & (self._verb[fact] != 0))
+        self._first = self._earliest(self.event >= 0)
+        said = self._earliest((self.event >= 0) & (self._verb[fact] != 0))
         self.method = np.where(said >= 0, self._verb[fact[said]], 0)
         back = (np.frombuffer(columns.dir, "u1") == ord("s")) | (self.status_code[fact] != 0)
         closes = np.zeros(len(peer), dtype=bool)
         closes[np.frombuffer(columns.closes, "int32")] = True
-        self._answered = self._earliest(back & ~closes & (self._event >= 0)) >= 0
-        headed = self._headed[fact] & (self._event >= 0)
+        self._answered = self._earliest(back & ~closes & (self.event >= 0)) >= 0
+        headed = self._headed[fact] & (self.event >= 0)
         response, request = self._earliest(headed & back), self._earliest(headed & ~back)
         self._response = np.where(response >= 0, fact[response], 0)
         self._request = np.where(request >= 0, fact[request], 0)
-        path = self._earliest(self._path[fact] & (self._event >= 0))
-        self._place = np.where(path >= 0, fact[path], 0)
+        path = self._earliest(self._path[fact] & (self.event >= 0))
+        self.place = np.where(path >= 0, fact[path], 0)
 
     def _earliest(self, which: np.ndarray) -> np.ndarray:
         """The first of these events in each exchange, or -1."""
         events = np.flatnonzero(which)[::-1]
         found = np.full(self._count, -1)
-        found[self._event[events]] = events  # of several the last one written stays: the earliest
+        found[self.event[events]] = events  # of several the last one written stays: the earliest
         return found
 
     def _posted(self, at: np.ndarray, sent: np.ndarray, initialize: np.ndarray, listen: np.ndarray) -> None:
@@ -114,7 +116,7 @@ class Posts:
         rows = np.flatnonzero(sent & (self.at >= 0))[::-1]
         row = np.full(self._count, -1)
         row[self.at[rows]] = rows
-        self._initializes = np.where(row >= 0, initialize[row], False)
+        self.initializes = np.where(row >= 0, initialize[row], False)
         listens = np.where(row >= 0, listen[row], False)
         resumes = np.array([head.last_event is not None for head in self._heads])[self._request]
         ways, self.channel = combined(self.method, self.type_code[self._response], self._answered, listens, resumes)
@@ -142,7 +144,7 @@ class Posts:
         homes: list[int] = []
         owners = peer[self._first].tolist()
         for number, (owner, ours, theirs, begins) in enumerate(
-            zip(owners, request, self._response.tolist(), self._initializes.tolist(), strict=True)
+            zip(owners, request, self._response.tolist(), self.initializes.tolist(), strict=True)
         ):
             asked = session[ours]
             if begins and (given := session[theirs]) is not None:
@@ -155,12 +157,12 @@ class Posts:
                 home = conns[names[owner]]
             homes.append(home)
             if home not in self.endpoints:
-                path = self._paths[self._place[number]] or ""
+                path = self._paths[self.place[number]] or ""
                 self.endpoints[home] = (heads[ours].host or "") + path.split("?", 1)[0]
         self.header = [version[each] for each in request]
         home_of = np.array(homes)
-        inside = self._event >= 0
-        self.conn = np.where(inside, home_of[self._event], self.conn)
+        inside = self.event >= 0
+        self.conn = np.where(inside, home_of[self.event], self.conn)
         others = np.flatnonzero(~inside)
         if not len(others):
             return
