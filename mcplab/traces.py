@@ -21,6 +21,8 @@ from mcplab.formats import halves, native, packs
 from mcplab.formats.source import Source, is_text, load, stem
 from mcplab.frames import Tables
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, JsonText, Record, TraceError
+from mcplab.redacting import redacted_record
+from mcplab.redaction import Masks
 from mcplab.rulebook import findings
 from mcplab.told import safe
 
@@ -158,6 +160,17 @@ class Trace:
             raise TraceError(f"{target}: cannot be written ({(error.strerror or str(error)).lower()})") from None
         return target
 
+    def redacted(self, *redact: str, keep_secrets: bool = False) -> Trace:
+        """The same capture with its secrets masked; the header's ``redacted`` says where.
+
+        ``redact``: what to mask besides credentials: a key, a ``/regex/``, a path, or ``tokens``
+        (``mcplab.redaction``); ``keep_secrets``: only that.
+
+        Raises:
+            UsageError: a word of ``redact`` cannot be used.
+        """
+        return Trace(redacted_record(self.record, Masks(redact, keep_secrets=keep_secrets)), self.name)
+
     def __repr__(self) -> str:
         return f"<Trace {self.name}: {len(self)} events, {self.format}>"
 
@@ -253,6 +266,12 @@ class Traces(Sequence[Trace]):
     def findings(self) -> pd.DataFrame:
         """As ``Trace.findings``, of all traces."""
         return self._table("findings")
+
+    def redacted(self, *redact: str, keep_secrets: bool = False) -> Traces:
+        """Each as ``Trace.redacted`` gives it."""
+        done = Traces([trace.redacted(*redact, keep_secrets=keep_secrets) for trace in self._traces])
+        done.failed = self.failed
+        return done
 
     @property
     def marks(self) -> Marks:

@@ -19,7 +19,8 @@ import mcplab
 LAYERS = [
     "model",  # 0: nouns
     "jsontext lines spec formats data look versions",  # 1: the protocol as data, formats, bundled files, figures' look
-    "envelope pairing capabilities comparison negotiation channels bins gating credentials redaction",  # 2: pure functions
+    "envelope pairing capabilities comparison negotiation channels bins gating",  # 2: pure functions
+    "credentials redaction redacting",  # 2: what is masked
     "frames rulebook",  # 3: the tables, the rules
     "traces render told",  # 4: Trace and Traces, and how they are shown
     "live plots exports corpus notes published sources stories strips",  # 5: wire, figures, pages, files
