@@ -6,6 +6,7 @@ headers of HTTP are put in as the revision asks for them, unless a line says oth
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from msgspec import Raw
 from mcplab import jsontext
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, Record, SpecError
 from mcplab.rulebook.catalogue import Rule, find
-from mcplab.spec import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, era, method
+from mcplab.spec import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, REVISIONS, era, method
 
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _CLIENT: Final = {"name": "example-client", "version": "1.0.0"}
@@ -57,6 +58,10 @@ class Script:
             return
         if word in (">", "<", ">!", "<!"):
             self._message(word, rest)
+        elif word in (">b", "<b"):
+            side = {">": "c2s", "<": "s2c"}[word[0]]
+            coded = base64.b64encode(rest.encode("latin-1")).decode()
+            self._event({"kind": "unparsed", "dir": side, "raw_b64": coded, "reason": "no UTF-8"})
         elif word == "http":
             self.http = True
             said = dict(_words(rest))
@@ -105,7 +110,7 @@ class Script:
         if found := _OPTIONS.match(rest):
             options = dict(_words(found[1]))
             rest = rest[found.end() :]
-        rest = rest.replace("$REVISION", self.revision)
+        rest = rest.replace("$REVISION", self.revision).replace("$OTHER", _other(self.revision))
         why = jsontext.check(rest)
         if why or jsontext.kind(rest) not in ("object", "array"):
             event: dict[str, Any] = {"kind": "unparsed", "dir": "c2s" if client else "s2c", "raw": rest}
@@ -241,6 +246,11 @@ class Script:
         body = rest.strip()
         event: dict[str, Any] = {"kind": "http", "dir": "s2c", "http": {**http, "body": bool(body)}}
         self._event(event | ({"raw": body} if body else {}))
+
+
+def _other(revision: str) -> str:
+    """Another revision of the same era."""
+    return next((name for name in REVISIONS if name != revision and era(name) == era(revision)), revision)
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from mcplab import gating
 from mcplab.model import ABSENT
+from mcplab.rulebook.checks.recall import Recent
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
 from mcplab.rulebook.rounds import asks, origin, own_params, retries, waiting
+from mcplab.spec import META_CAPABILITIES
 
 SUPPORTED: Final = ("tools/call", "prompts/get", "resources/read")
 KINDS: Final = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
@@ -210,3 +212,39 @@ def missing_input_asked_again(m: Fact) -> Outcome:
     if isinstance(given, Mapping) and given:
         return None
     return broken("a retry without its inputs was answered with an error", related=(asked.seq,))
+
+
+def malformed_input_error(m: Fact) -> Outcome:
+    """What a server does not need it may leave alone, but inputResponses that are no object are none at all."""
+    asked = m.request
+    if asked is None or m.again or isinstance(asked.params.get("inputResponses", {}), Mapping):
+        return None
+    if m.kind == "error":
+        return KEPT
+    return broken("inputResponses is no object, and the retry got a result", related=(asked.seq,))
+
+
+def declared_again(m: Fact) -> Outcome:
+    """The retry answers an input request, so the client supports it; its original request had declared it."""
+    memory = m.session.instance.memory
+    declared: Recent[Any] | None = memory.get("mrtr.declared")
+    if m.kind == "result":
+        if asks(m) and m.request is not None and not m.again:
+            if declared is None:
+                declared = memory["mrtr.declared"] = Recent()
+            declared.put(m.seq, m.request.meta.get(META_CAPABILITIES, ABSENT))
+        return None
+    given, own = m.params.get("inputResponses"), m.meta.get(META_CAPABILITIES)
+    if not isinstance(given, Mapping) or not isinstance(own, Mapping):
+        return None
+    before = origin(m)
+    said = declared.get(before.seq) if before is not None and declared is not None else None
+    if before is None or said is None:
+        return UNKNOWN
+    asked = [entry.get("method") for key in given if isinstance(entry := before.asked.get(key), Mapping)]
+    kinds = {KINDS[name] for name in asked if isinstance(name, str) and name in KINDS}
+    kinds = {kind for kind in kinds if isinstance(said, Mapping) and kind in said}
+    lacks = sorted(kind for kind in kinds if kind not in own)
+    if lacks:
+        return broken(f"the retry answers for {', '.join(lacks)} and does not declare it", related=(before.seq,))
+    return KEPT if kinds else None

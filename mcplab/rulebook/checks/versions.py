@@ -56,6 +56,28 @@ def answer_known(m: Fact) -> Outcome:
     return broken(f"answers {version}, which was never published")
 
 
+def server_echo(m: Fact) -> Outcome:
+    """A server supports what it accepted before under the same name and version, or named in its discovery."""
+    offered = m.request.params.get("protocolVersion") if m.request is not None else None
+    answered, instance = m.result.get("protocolVersion"), m.session.instance
+    if m.again or not isinstance(offered, str) or not isinstance(answered, str):
+        return None
+    server = m.result.get("serverInfo")
+    names = (server.get("name"), server.get("version")) if isinstance(server, dict) else (None,)
+    accepted = instance.memory.setdefault("version.accepted", {})
+    if offered == answered:
+        if all(isinstance(name, str) for name in names) and len(accepted) < 1000:
+            accepted.setdefault((names, offered), m.seq)
+        return KEPT
+    before = accepted.get((names, offered)) if all(isinstance(name, str) for name in names) else None
+    if before is not None:
+        return broken(f"{offered} was offered and accepted before, now {answered} is answered", related=(before,))
+    at = instance.discovered_at
+    if at is not None and offered in (instance.supported or ()) and len(instance.sessions) == 1:
+        return broken(f"{answered} for {offered}, which the discovery names", related=(at,))
+    return UNKNOWN if offered in REVISIONS else None
+
+
 _TASK_SINCE: Final = "2025-11-25"
 
 
