@@ -43,15 +43,10 @@ def tap(
     Put it before the server's command in the client's configuration (mcplab wrap does). Bytes pass untouched, signals
     and the exit status too. Where FILE exists the trace goes to FILE-2, FILE-3, ...
     """
-    from mcplab.live.recorder import Recorder
-    from mcplab.live.tap import Tap
+    from mcplab.live.tap import tap as stand
 
     words = command[1:] if command[:1] == ["--"] else command
-    header = {"transport": "stdio", "config": {"command": words, "recorded by": "mcplab tap"}}
-    with Recorder(output, header=header, keep_secrets=keep_secrets, redact=redact or ()) as recorder:
-        if recorder.path != output:
-            note(f"mcplab: {output} exists, so this trace is {recorder.path}")
-        return Tap(words, recorder).run()
+    return stand(words, output, redact=redact or (), keep_secrets=keep_secrets)
 
 
 Config = Annotated[

@@ -13,9 +13,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from mcplab.live.capture import Recording
+from mcplab.live.recorder import Recorder, warn_on_stderr
 from mcplab.live.relay import Lines, Relay
 
 QUIET: Final = 3.0
@@ -27,6 +29,42 @@ KILL_AFTER: Final = 2.0
 
 _PASSED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _SET_PDEATHSIG: Final = 1
+
+
+def tap(command: Sequence[str], output: Path, *, redact: Sequence[str] = (), keep_secrets: bool = False) -> int:
+    """Record a server into a trace at ``output`` (``Recorder`` says where exactly); the status to exit with.
+
+    Raises:
+        UsageError: a word of ``redact`` cannot be used.
+    """
+    header = {"transport": "stdio", "config": {"command": list(command), "recorder": "tap"}}
+    with Recorder(output, header=header, keep_secrets=keep_secrets, redact=redact) as recorder:
+        if recorder.path != output:
+            warn_on_stderr(f"{output} exists, so this trace is {recorder.path}")
+        return Tap(command, recorder).run()
+
+
+def plain_words(words: Sequence[str]) -> dict[str, Any] | None:
+    """The arguments of ``tap`` from a command line as ``mcplab wrap`` writes it; None where it is any other.
+
+    A client waits for its server: what parses every command line takes longer to load than all of the tap.
+    """
+    given: dict[str, Any] = {"redact": []}
+    left = list(words)
+    while left and left[0] != "--":
+        word = left.pop(0)
+        if word == "--keep-secrets":
+            given["keep_secrets"] = True
+        elif word in ("-o", "--redact") and left:
+            value = left.pop(0)
+            if word == "-o":
+                given["output"] = Path(value)
+            else:
+                given["redact"].append(value)
+        else:
+            return None
+    given["command"] = left[1:]
+    return given if given["command"] and "output" in given else None
 
 
 class Tap:
