@@ -93,10 +93,10 @@ bench: $(READY_TEST)
 test-all:
 	@sh scripts/test_all.sh
 
-# The oldest dependencies that pyproject.toml allows, and none of the extras.
+# The oldest dependencies that pyproject.toml allows (old ones deprecate things among each other), and no extras.
 test-oldest:
 	@mkdir -p build && $(PYTHON3) scripts/oldest.py > build/oldest.txt
-	@sh scripts/test_in.sh build/venv-oldest "$(PYTHON3)" build/oldest.txt '.[lab,scale]'
+	@sh scripts/test_in.sh build/venv-oldest "$(PYTHON3)" build/oldest.txt '.[lab,scale]' -W ignore::DeprecationWarning
 
 test-bare:
 	@sh scripts/test_in.sh build/venv-bare "$(PYTHON3)" constraints.txt '.'

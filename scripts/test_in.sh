@@ -1,8 +1,9 @@
 #!/bin/sh
-# Runs the tests in an environment of its own: test_in.sh VENV PYTHON CONSTRAINTS WHAT, WHAT as '.[lab,scale]'.
-# Afterwards the environment stays, so that a second run is quick. TEST_ARGS is handed to pytest.
+# Runs the tests in an environment of its own: test_in.sh VENV PYTHON CONSTRAINTS WHAT [PYTEST_ARGS], WHAT as '.[lab]'.
+# Afterwards the environment stays, so that a second run is quick. TEST_ARGS is handed to pytest too.
 set -eu
 venv=$1 python=$2 constraints=$3 what=$4
+shift 4
 echo "== $("$python" --version), $what, versions as in $constraints"
 [ -x "$venv/bin/python" ] || "$python" -m venv --clear "$venv"
 pip() { "$venv/bin/python" -m pip install -qq --disable-pip-version-check --root-user-action=ignore "$@"; }
@@ -15,4 +16,4 @@ test = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependenc
 print(*(t.split(";")[0].replace(" ", "") for t in test if not t.startswith(("build", "pyright", "ruff"))))
 P
 )
-exec "$venv/bin/python" -m pytest -n "${JOBS:-logical}" --maxprocesses 8 ${TEST_ARGS:-}
+exec "$venv/bin/python" -m pytest -n "${JOBS:-logical}" --maxprocesses 8 "$@" ${TEST_ARGS:-}
