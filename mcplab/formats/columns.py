@@ -119,6 +119,7 @@ class Columns:
         self.exchange = array("i")
         self.closes = array("i")  # events of kind close
         self.opens: list[tuple[int, Any]] = []  # events of kind open with their client
+        self.framed = array("i")  # events that have fields of an SSE event
         self.endpoint = False  # did an SSE event name an endpoint (2024-11-05)?
         self.at = array("i")  # a message's event
         self.sizes = array("q")
@@ -149,6 +150,9 @@ class Columns:
             raws = [raw for raw in raws if raw is not UNSET]
             joined = b"".join(raws)  # type: ignore[arg-type]
         self._http(made)
+        frames = [event.sse for event in made]
+        if frames.count(UNSET) != len(frames):
+            self.framed.extend(number for number, each in enumerate(frames, start) if each is not UNSET)
         self.stamps.append(text)
         self.seq.extend([event.seq for event in made])
         self.peer.extend(map(self.peers.__getitem__, [event.conn for event in made]))

@@ -67,7 +67,8 @@ _plain = msgspec.json.Decoder(_Plain)
 
 
 class Shells:
-    """The outsides of all messages: a place a message. ``plain``: has it all members that it needs and no other?"""
+    """The outsides of all messages: a place a message. ``plain``: has it all members that it needs and no other?
+    ``params``: are there any?"""
 
     def __init__(self, columns: Columns) -> None:
         self.methods = Codes({UNSET: 0, "initialize": INITIALIZE, "ping": PING})
@@ -76,7 +77,7 @@ class Shells:
         self.inside: dict[int, _Inside] = {}
         result, error = bytearray(), bytearray()
         blocks, number = list(map(memoryview, columns.blocks)), 0
-        plain = bytearray()
+        plain, given = bytearray(), bytearray()
         for block, start, end, count in columns.pieces:
             try:
                 made: list[Any] = _plain.decode_lines(blocks[block][start:end])
@@ -93,11 +94,13 @@ class Shells:
             result += bytes([shell.result is not UNSET for shell in made])
             errors = [shell.error for shell in made]
             error += bytes(count) if errors.count(UNSET) == count else bytes([each is not UNSET for each in errors])
-            for at, params in enumerate([shell.params for shell in made], number):
+            held = [shell.params for shell in made]
+            given += bytes([params is not UNSET for params in held])
+            for at, params in enumerate(held, number):
                 if params is not UNSET and not (params.meta is params.version is params.client is UNSET):
                     self.inside[at] = params
             number += count
-        self.plain = np.frombuffer(plain, "u1")
+        self.plain, self.params = np.frombuffer(plain, "u1"), np.frombuffer(given, "u1")
         self.method, self.id = np.frombuffer(method, "int32"), np.frombuffer(ident, "int32")
         called, named = self.method != 0, self.id != 0
         answers = np.frombuffer(result, "u1") + 2 * np.frombuffer(error, "u1")

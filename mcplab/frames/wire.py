@@ -6,6 +6,7 @@ The tables are made from the lists that this walk leaves; nothing here knows pan
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct
@@ -71,6 +72,7 @@ class Wire:
         self.activity_of: list[str] = []  # of events without a message; "none" for those with one
         # a place a message
         self.rows: list[Row] = []
+        self.first_row: list[int] = []  # of each event, and one more: where its messages begin
         self.kind: list[str] = []
         self.sender: list[str | None] = []
         self.method: list[str | None] = []
@@ -113,6 +115,7 @@ class Wire:
                         self.exchanges.append(exchange)
                     exchange.see(number, event, http)
             exchange_of.append(exchange)
+            self.first_row.append(len(rows))
             raw = event.msg
             if raw is UNSET:
                 continue
@@ -124,8 +127,21 @@ class Wire:
                 rows.append(Row(number, None, raw))
             if exchange is not None:
                 self._carry(exchange, event, range(before, len(rows)))
+        self.first_row.append(len(rows))
         if self.transport is None and self.http:
             self.transport = "http"
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events of the record."""
+        return self.record.events
+
+    def openings(self) -> Iterator[int]:
+        """Rows of requests of the client that begin something: each initialize, and all of the modern era."""
+        for number, kind in enumerate(self.kind):
+            if kind == "request" and self.sender[number] != "server":
+                if self.method[number] == "initialize" or self.era[number] == "modern":
+                    yield number
 
     def _carry(self, exchange: Exchange, event: Event, numbers: range) -> None:
         """Note messages on their exchange; the first one a client posts says what the exchange is for."""

@@ -80,6 +80,7 @@ class Run:
         self.boards: dict[tuple[str, str | None], Board] = {}
         self.sessions: dict[str, Session] = {}
         self.instances: dict[str, Instance] = {}
+        self.ordinary: frozenset[str] = frozenset()
         self._posts: dict[int, Post] = {}
         self._disputed = {answer: asked for asked, answer in wire.disputed.items()}
         self._first_versions()
@@ -96,64 +97,63 @@ class Run:
         wire = self.wire
         self._offers: dict[str, str | None] = {}
         self._moderns: dict[str, str | None] = {}
-        for number, row in enumerate(wire.rows):
-            if wire.kind[number] == "request" and wire.sender[number] != "server":
-                conn = wire.conns[row.event]
-                if wire.method[number] == "initialize":
-                    self._offers.setdefault(conn, wire.version[number])
-                elif wire.era[number] == "modern":
-                    self._moderns.setdefault(conn, wire.version[number])
+        for number in wire.openings():
+            conn = wire.conns[wire.rows[number].event]
+            first = self._offers if wire.method[number] == "initialize" else self._moderns
+            first.setdefault(conn, wire.version[number])
 
     # the walk ---------------------------------------------------------------------------------------
 
     def _walk(self) -> None:
-        wire = self.wire
-        events, rows = wire.record.events, wire.rows
-        at, total = 0, len(rows)
-        for number, event in enumerate(events):
-            session = self._session(number)
-            exchange = wire.exchange_of[number]
-            post = self._post(exchange, session, number) if exchange is not None else None
-            kind = event.kind
-            if kind == "open" and exchange is None and session.events == 0:
-                session.opened = wire.transport == "stdio"
-                session.forget()
-            session.events += 1
-            told = False
-            while at < total and rows[at].event == number:
-                told = True
-                self._message(at, session, post)
-                at += 1
-            sender = SENDER.get(event.dir) if event.dir is not UNSET else None
-            if told:
-                if event.sse is not UNSET and _framed(event.sse):
-                    self._other("sse", sender, session, post, number)
-            elif kind == "unparsed":
-                self._other("text", sender, session, post, number, text=event_text(event))
-                session.last[sender] = "text", event.seq
-            elif kind == "open" and exchange is None:
-                self._other("open", None, session, None, number)
-            elif kind == "close" and exchange is None:
-                self._other("close", None, session, None, number)
-                session.closed = True
-            elif kind == "sse":
-                self._other("sse", sender, session, post, number, text=event_text(event))
-            if exchange is not None and post is not None:
-                if number == exchange.first and exchange.method is not None and event.dir != "s2c":
-                    self._other("http-request", "client", session, post, number)
-                if number == exchange.response:
-                    self._other("http-response", "server", session, post, number)
-                if number == exchange.last:
-                    if exchange.streams:
-                        self._other("http-end", None, session, post, number)
-                    del self._posts[id(exchange)]
-                    if not any(sent.row in session.open for sent in post.facts):
-                        post.facts.clear()  # or messages and exchange would keep each other alive
+        total = len(self.wire.events)
+        for number in range(total):
+            self._event(number)
         for session in self.sessions.values():
-            self._other("end", None, session, None, len(events) - 1)
+            self._other("end", None, session, None, total - 1)
         self._settle()
 
-    def _session(self, number: int) -> Session:
+    def _event(self, number: int) -> None:
+        wire = self.wire
+        event = wire.events[number]
+        session = self.session(number)
+        exchange = wire.exchange_of[number]
+        post = self._post(exchange, session, number) if exchange is not None else None
+        kind = event.kind
+        if kind == "open" and exchange is None and session.events == 0:
+            session.opened = wire.transport == "stdio"
+            session.forget()
+        session.events += 1
+        begin, end = wire.first_row[number], wire.first_row[number + 1]
+        for row in range(begin, end):
+            self._message(row, session, post)
+        sender = SENDER.get(event.dir) if event.dir is not UNSET else None
+        if begin < end:
+            if event.sse is not UNSET and _framed(event.sse):
+                self._other("sse", sender, session, post, number)
+        elif kind == "unparsed":
+            self._other("text", sender, session, post, number, text=event_text(event))
+            session.last[sender] = "text", event.seq
+        elif kind == "open" and exchange is None:
+            self._other("open", None, session, None, number)
+        elif kind == "close" and exchange is None:
+            self._other("close", None, session, None, number)
+            session.closed = True
+        elif kind == "sse":
+            self._other("sse", sender, session, post, number, text=event_text(event))
+        if exchange is not None and post is not None:
+            if number == exchange.first and exchange.method is not None and event.dir != "s2c":
+                self._other("http-request", "client", session, post, number)
+            if number == exchange.response:
+                self._other("http-response", "server", session, post, number)
+            if number == exchange.last:
+                if exchange.streams:
+                    self._other("http-end", None, session, post, number)
+                del self._posts[id(exchange)]
+                if not any(sent.row in session.open for sent in post.facts):
+                    post.facts.clear()  # or messages and exchange would keep each other alive
+
+    def session(self, number: int) -> Session:
+        """The connection of an event."""
         conn = self.wire.conns[number]
         session = self.sessions.get(conn)
         if session is None:
@@ -163,6 +163,7 @@ class Run:
                 instance = self.instances[name] = Instance(name)
             session = self.sessions[conn] = Session(conn, instance, self.wire.transport)
             session.first_offer = self._offers.get(conn)
+            session.ordinary = conn in self.ordinary
             session.first_modern = self._moderns.get(conn)
             instance.sessions[conn] = session
         return session
@@ -170,61 +171,68 @@ class Run:
     def _post(self, exchange: Exchange, session: Session, number: int) -> Post:
         post = self._posts.get(id(exchange))
         if post is None:
-            seq = self.wire.record.events[number].seq
-            post = self._posts[id(exchange)] = Post(exchange, session, seq)
-            version = exchange.request_headers.get("mcp-protocol-version")
-            if version is not None and spec.era(version) == "modern":
-                post.era, post.revision = "modern", modern_revision(version)
-            else:
-                post.era, post.revision = self._in_force(session)
+            post = self._posts[id(exchange)] = self.post(exchange, session, self.wire.events[number].seq)
+        return post
+
+    def post(self, exchange: Exchange, session: Session, seq: int) -> Post:
+        """An exchange of which nothing was looked at."""
+        post = Post(exchange, session, seq)
+        version = exchange.request_headers.get("mcp-protocol-version")
+        if version is not None and spec.era(version) == "modern":
+            post.era, post.revision = "modern", modern_revision(version)
+        else:
+            post.era, post.revision = self._in_force(session)
         return post
 
     # messages ---------------------------------------------------------------------------------------
 
     def _message(self, number: int, session: Session, post: Post | None) -> None:
+        asked = self.wire.reply_to[number]
+        request = None if asked is None else session.open.get(asked)
+        fact = self.fact(number, session, post, request)
+        if post is not None:
+            self.carry(post, fact)
+        self._judge(fact, fact.kind, fact.sender or "", fact.method)
+        self._learn(fact, number, session)
+        if request is not None and not fact.again and asked is not None:
+            session.open.pop(asked, None)
+
+    def fact(self, number: int, session: Session, post: Post | None, request: Fact | None) -> Fact:
+        """A message, with what decides its era and revision. ``request``: the one that it answers."""
         wire = self.wire
         row = wire.rows[number]
-        raw = row.raw
-        try:
-            body: Any = _decode(raw)
-        except (msgspec.DecodeError, RecursionError):
-            body = _slowly(raw)
         kind = wire.kind[number]
         kind = _KIND.get(kind, kind)
         sender = wire.sender[number]
         method = wire.method[number]
-        asked_row = wire.reply_to[number]
-        request = None
-        again = False
-        if asked_row is not None:
-            request = session.open.get(asked_row)
-            again = wire.answer.get(asked_row) != number
+        asked = wire.reply_to[number]
         if self.given is not None:
             era, revision = self.given_era, self.given
         elif kind == "request" or kind == "notification":
             era, revision = self._asked(number, sender, method, session, post)
         else:
             era, revision = self._answered(number, request, session, post)
-        event = wire.record.events[row.event]
-        fact = Fact(
-            kind, sender, method, event.seq, row.part, session, era, revision, body,
-            ident=wire.id[number], request=request, post=post, event=event, raw=raw, row=number, again=again,
+        event = wire.events[row.event]
+        return Fact(
+            kind, sender, method, event.seq, row.part, session, era, revision, body_of(row.raw),
+            ident=wire.id[number], request=request, post=post, event=event, raw=row.raw, row=number,
+            again=asked is not None and wire.answer.get(asked) != number,
         )  # fmt: skip
-        if post is not None:
-            if sender == "server":
-                post.answers += 1
-            else:
-                if not post.facts:
-                    post.era, post.revision = era, revision
-                    if session.path is None and post.exchange.method == "POST":
-                        session.path = post.exchange.path
-                        session.forget()
-                post.facts.append(fact)
-                post.kinds += f"{kind} {method == 'initialize'} "
-        self._judge(fact, kind, sender or "", method)
-        self._learn(fact, number, session)
-        if request is not None and not again and asked_row is not None:
-            session.open.pop(asked_row, None)
+
+    @staticmethod
+    def carry(post: Post, fact: Fact) -> None:
+        """Note a message on the exchange that carries it."""
+        session = post.session
+        if fact.sender == "server":
+            post.answers += 1
+            return
+        if not post.facts:
+            post.era, post.revision = fact.era, fact.revision
+            if session.path is None and post.exchange.method == "POST":
+                session.path = post.exchange.path
+                session.forget()
+        post.facts.append(fact)
+        post.kinds += f"{fact.kind} {fact.method == 'initialize'} "
 
     def _asked(
         self, number: int, sender: str | None, method: str | None, session: Session, post: Post | None
@@ -382,6 +390,13 @@ class Run:
         self, kind: str, sender: str | None, session: Session, post: Post | None, number: int, text: str = ""
     ) -> None:
         """An event that is no message."""
+        fact = self.other(kind, sender, session, post, number, text)
+        self._judge(fact, kind, sender if kind == "text" and sender else "", None)
+
+    def other(
+        self, kind: str, sender: str | None, session: Session, post: Post | None, number: int, text: str = ""
+    ) -> Fact:
+        """What checks see of an event that is no message."""
         if self.given is not None:
             era, revision = self.given_era, self.given
         elif post is not None:
@@ -392,9 +407,8 @@ class Run:
             era, revision = self._in_force(session)
             if revision is None and kind in ("close", "end") and session.spoke_modern:
                 era, revision = "modern", modern_revision(session.modern_version)
-        event = self.wire.record.events[number]
-        fact = Fact(kind, sender, None, event.seq, None, session, era, revision, post=post, event=event, text=text)
-        self._judge(fact, kind, sender if kind == "text" and sender else "", None)
+        event = self.wire.events[number]
+        return Fact(kind, sender, None, event.seq, None, session, era, revision, post=post, event=event, text=text)
 
     def _judge(self, fact: Fact, kind: str, sender: str, method: str | None) -> None:
         revision = fact.revision
@@ -492,6 +506,14 @@ class Run:
 def _framed(sse: Sse) -> bool:
     """Has the event of a stream more than the message that it carries?"""
     return sse.id is not UNSET or sse.retry is not UNSET or sse.event not in (UNSET, None, "", "message")
+
+
+def body_of(raw: Any) -> Any:
+    """The JSON value of a message's text."""
+    try:
+        return _decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return _slowly(raw)
 
 
 def _slowly(raw: Any) -> Any:
