@@ -81,7 +81,9 @@ def junk(r: random.Random) -> bytes:
 def headers(r: random.Random) -> bytes:
     lines = []
     for _ in range(r.randrange(4)):
-        text = bytes(r.choice(range(0x21, 0x7F)) for _ in range(r.randrange(1, 20))) + r.choice([b"", b"\xff", b" \t y"])
+        text = bytes(r.choice(range(0x21, 0x7F)) for _ in range(r.randrange(1, 20))) + r.choice(
+            [b"", b"\xff", b" \t y"]
+        )
         lines.append(r.choice(HEADERS).encode() + b":" + r.choice([b"", b" ", b" \t"]) + text + b"\r\n")
     return b"".join(lines)
 
@@ -122,7 +124,11 @@ def events(r: random.Random, came: list[str]) -> bytes:
             if r.random() < 0.3:
                 lines.insert(0, b"event: message")
             # what a reader of the stream gets: one space after the colon goes, lines are joined by line feeds
-            came.append("\n".join(line.partition(b":")[2].removeprefix(b" ").decode() for line in lines if line[:4] == b"data").strip(" \t\n"))
+            came.append(
+                "\n".join(
+                    line.partition(b":")[2].removeprefix(b" ").decode() for line in lines if line[:4] == b"data"
+                ).strip(" \t\n")
+            )
         elif kind < 0.7:
             lines.append(b": keep-alive " + r.choice([b"", b"\xff"]))
         elif kind < 0.8:
@@ -220,7 +226,7 @@ async def pass_through(cases: list[Case], path: Path, seed: int, at_once: int = 
         case = by_number[int(re.search(rb"\r\nMcp-Case: (\d+)\r\n", first)[1])]  # type: ignore[index]
         r = random.Random(f"{seed}/{case.number}/server")
         case.got = first
-        for n, (asked, answer) in enumerate(case.exchanges):
+        for n, (_, answer) in enumerate(case.exchanges):
             due = len(b"".join(changed(a, authority) for a, _ in case.exchanges[: n + 1])) - len(case.got)
             case.got += await reader.readexactly(due)
             await trickle(r, writer, answer)

@@ -7,6 +7,7 @@ page that made its own name point at this machine (DNS rebinding), which sends n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -30,13 +31,15 @@ class Admission:
 
     def refusal(self, head: Head) -> Refusal | None:
         """Why this request is not let in, or None."""
-        hosts, origins = head.all("host"), head.all("origin")
-        if len(hosts) != 1:
+        host, origin = head.get("host"), head.get("origin")
+        if host is None or "host" in head.times:
             return Refusal(400, "a request needs one Host header")
-        if "*" not in self._hosts and _name(f"//{hosts[0]}") not in self._hosts:
-            return Refusal(403, f"Host {hosts[0]!r} is not allowed here (mcplab proxy --allow-host NAME lets it in)")
-        for origin in origins:
-            fine = "*" in self._origins or origin.lower() in self._origins or _name(origin) in LOOPBACK
+        if "*" not in self._hosts and _name(host) not in self._hosts:
+            return Refusal(403, f"Host {host!r} is not allowed here (mcplab proxy --allow-host NAME lets it in)")
+        if origin is not None:
+            slashes, authority = origin.partition("//")[1:]
+            local = bool(slashes) and _name(authority) in LOOPBACK
+            fine = local or "*" in self._origins or origin.lower() in self._origins
             if not fine:
                 return Refusal(403, f"Origin {origin!r} is not allowed here (mcplab proxy --allow-origin lets it in)")
         return self._beyond(head)
@@ -45,14 +48,17 @@ class Admission:
         """What is HTTP but cannot be relayed."""
         if head.method == "CONNECT" or not (head.target.startswith("/") or head.target == "*"):
             return Refusal(400, "this is no forward proxy: give the client the address that mcplab proxy prints")
-        words = {word.strip().lower() for word in (head.upgrade or "").split(",")} - {"", "h2c"}
+        if head.upgrade is None:
+            return None
+        words = {word.strip().lower() for word in head.upgrade.split(",")} - {"", "h2c"}
         if words:  # h2c is an offer that servers leave aside; Java's client makes it on every first request
             return Refusal(501, f"only HTTP/1.1 is relayed: no upgrade to {', '.join(sorted(words))}")
         return None
 
 
-def _name(address: str) -> str | None:
+@lru_cache(maxsize=256)
+def _name(authority: str) -> str | None:
     try:
-        return urlsplit(address).hostname
+        return urlsplit(f"//{authority}").hostname
     except ValueError:
         return None

@@ -91,7 +91,7 @@ class Exchange:
 
     def _facts(self, **more: Any) -> Http:
         return Http(
-            method=self.head.method, path=self.head.target, headers=fields(self.head), exchange=self.name, **more
+            method=self.head.method, path=self.head.target, headers=self.head.fields, exchange=self.name, **more
         )
 
     def request_body(self, data: bytes) -> None:
@@ -241,15 +241,6 @@ class _Answer:
             self._add("close", http=Http(exchange=self._name), **marks)
 
 
-def fields(head: Head) -> dict[str, str]:
-    """Header fields as a trace has them: names in lower case, several values joined by commas."""
-    found: dict[str, str] = {}
-    for name, value in head.headers:
-        low = name.lower()
-        found[low] = f"{found[low]}, {value}" if low in found else value
-    return found
-
-
 def response_facts(name: str | None, head: Head) -> Http:
     """A response's facts; ``name``: of the exchange, where it is the answer to anything."""
-    return Http(status=head.status, headers=fields(head), exchange=UNSET if name is None else name)
+    return Http(status=head.status, headers=head.fields, exchange=UNSET if name is None else name)

@@ -32,14 +32,21 @@ class FramingError(Exception):
 
 
 class Head:
-    """A request's or response's start line and header fields. Names keep their case; values are read as Latin-1."""
+    """A request's or response's start line and header fields, as Latin-1.
 
-    __slots__ = ("headers", "keep_alive", "method", "status", "target", "upgrade", "version", "wire")
+    ``fields``: names in lower case, the values of several fields of one name joined by commas; ``times``: how often
+    the names stand there that stand there more than once.
+    """
+
+    __slots__ = ("fields", "keep_alive", "method", "status", "target", "times", "upgrade", "version", "wire")
 
     def __init__(self, wire: bytes, request: bool) -> None:
         self.wire = wire
         self.target = ""
-        self.headers: list[tuple[str, str]] = []
+        self.method = ""
+        self.status = 0
+        self.fields: dict[str, str] = {}
+        self.times: dict[str, int] = {}
         parser = httptools.HttpRequestParser(self) if request else httptools.HttpResponseParser(self)
         try:
             parser.feed_data(wire)
@@ -49,24 +56,25 @@ class Head:
             raise FramingError(400, f"no HTTP/1.1: {error}") from None
         self.version = parser.get_http_version()
         self.keep_alive = parser.should_keep_alive()
-        self.method = parser.get_method().decode("latin-1") if isinstance(parser, httptools.HttpRequestParser) else ""
-        self.status = 0 if isinstance(parser, httptools.HttpRequestParser) else parser.get_status_code()
+        if isinstance(parser, httptools.HttpRequestParser):
+            self.method = parser.get_method().decode("latin-1")
+        else:
+            self.status = parser.get_status_code()
         self.upgrade = self.get("upgrade") if parser.should_upgrade() or self.status == 101 else None
 
     def on_url(self, url: bytes) -> None:
         self.target += url.decode("latin-1")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name.decode("latin-1"), value.decode("latin-1")))
-
-    def all(self, name: str) -> list[str]:
-        """The values of every field of this name (in lower case)."""
-        return [value for key, value in self.headers if key.lower() == name]
+        low, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        if low in self.fields:
+            self.times[low] = self.times.get(low, 1) + 1
+            text = f"{self.fields[low]}, {text}"
+        self.fields[low] = text
 
     def get(self, name: str) -> str | None:
-        """The value, several joined by commas; None where there is no such field."""
-        values = self.all(name)
-        return ", ".join(values) if values else None
+        """The value of a field (its name in lower case); None where there is none."""
+        return self.fields.get(name)
 
     @property
     def essence(self) -> str:
@@ -157,10 +165,10 @@ class Framing:
         if not self._request and (head.status < 200 or head.status in (204, 304) or self._bodiless()):
             self.mode = "end"
             return
-        codings = [one.strip().lower() for one in (head.get("transfer-encoding") or "").split(",") if one.strip()]
+        coding = head.get("transfer-encoding")
         length = head.get("content-length")
-        if codings:
-            if codings[-1] == "chunked":
+        if coding is not None:
+            if coding.rpartition(",")[2].strip().lower() == "chunked":
                 self.mode, self._left = "size", 0
             elif self._request:
                 raise FramingError(400, "a transfer coding without an end")
