@@ -13,14 +13,13 @@ from typing import Any, overload
 
 import msgspec
 import pandas as pd
-from msgspec import Raw
 
 from mcplab import formats, jsontext, render
 from mcplab.channels import Marks
-from mcplab.formats import halves, native, packs
+from mcplab.formats import by_hand, halves, native, packs
 from mcplab.formats.source import Source, is_text, load, stem
 from mcplab.frames import Tables
-from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, JsonText, Record, TraceError
+from mcplab.model import Event, Record, TraceError
 from mcplab.redacting import redacted_record
 from mcplab.redaction import Masks
 from mcplab.rulebook import findings
@@ -455,48 +454,17 @@ def _distinct(traces: list[Trace]) -> list[Trace]:
     return out
 
 
-def make_trace(messages: Iterable[tuple[str, Any]], *, transport: str = "stdio") -> Trace:
+def make_trace(messages: Iterable[tuple[str, Any] | Mapping[str, Any]], *, transport: str = "stdio") -> Trace:
     """A trace by hand: ``[("client", {...}), ("server", "raw text"), ...]``; a list is a batch.
 
     Text that is no JSON becomes an ``unparsed`` event. There is no clock. Over ``http`` each client message is a POST
-    of its own, and what the server says next comes as JSON on the latest one.
+    of its own, and what the server says next comes as JSON on the latest one. An object with a ``kind`` among them is
+    an event as docs/trace-format.md has it (``{"kind": "close", "by": "server"}``, ``open``, ``http``, ``sse``, ...);
+    ``seq`` and ``conn`` are put in, and so is the exchange where its ``http`` names none: that of a client's request
+    is a new one, any other the latest.
 
     Raises:
-        TraceError: a sender is neither client nor server, a message is no JSON value, or the transport is not known.
+        TraceError: a sender is neither client nor server, a message is no JSON value, an event is none, or the
+            transport is not known.
     """
-    if transport not in ("stdio", "http"):
-        raise TraceError(f"transport={transport!r}: make_trace knows stdio and http")
-    exchange = 0
-    records: list[Event] = []
-    for seq, pair in enumerate(messages):
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TraceError(f"message {seq}: not a pair of sender and message; read_trace takes event dicts")
-        sender, message = pair
-        if sender not in ("client", "server"):
-            raise TraceError(f"message {seq}: sender {sender!r} is neither 'client' nor 'server'")
-        try:
-            text = str(message) if isinstance(message, (str, JsonText)) else jsontext.dumps(message)
-        except (TypeError, ValueError) as error:
-            raise TraceError(f"message {seq}: no JSON value ({error}); give text for what is sent as it is") from None
-        event: dict[str, Any] = {"seq": seq, "conn": "c1", "dir": "c2s" if sender == "client" else "s2c"}
-        if transport == "http":
-            exchange += sender == "client"
-            event["http"] = _http(sender, max(exchange, 1))
-        why = jsontext.check(text) if isinstance(message, str) else ""
-        if why or jsontext.kind(text) not in ("object", "array"):
-            event |= {"kind": "unparsed", "raw": text, "reason": why or "a JSON value, but no message"}
-        else:
-            event |= {"kind": "message", "msg": Raw(text.encode("utf-8", "surrogatepass"))}
-        records.append(msgspec.convert(event, Event))
-    header = {
-        "kind": "header", "format": FORMAT_NAME, "version": FORMAT_VERSION, "tool": "mcplab make_trace",
-        "transport": "stdio" if transport == "stdio" else "streamable-http",
-    }  # fmt: skip
-    return Trace(Record(header, records, name="made", notes=("made by hand: no clock",)))
-
-
-def _http(sender: str, exchange: int) -> dict[str, Any]:
-    if sender == "client":
-        headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-        return {"method": "POST", "path": "/mcp", "headers": headers, "exchange": f"x{exchange}"}
-    return {"status": 200, "headers": {"content-type": "application/json"}, "exchange": f"x{exchange}"}
+    return Trace(by_hand.record(messages, transport))

@@ -214,7 +214,7 @@ def test_planted_breaches_are_found_and_nothing_else(captures: list[Path]) -> No
     for rule in catalogue().values():
         for revision in rule.revisions if rule.check and not rule.given else ():
             extra = examples.of(rule, "broken", revision)
-            if extra is not None:
+            if extra is not None and extra.header["transport"] in broken:  # no capture is of the oldest transport
                 broken[str(extra.header["transport"])].append((rule, extra))
     used = set()
     for _ in range(1000):

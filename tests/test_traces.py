@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mcplab import JsonText, MCPLabError, Trace, TraceError, make_trace, read_trace, read_traces
 from mcplab.model import COLUMNS
-from mcplab.traces import _names
+from mcplab.traces import trace_names
 
 HEADER = {"kind": "header", "format": "mcplab-trace", "version": 1, "transport": "stdio"}
 
@@ -178,8 +178,8 @@ def test_names_are_never_absolute_and_always_differ(captures):
 
 
 def test_a_name_does_not_tell_where_a_folder_is():
-    assert _names([Path("/a/b/mine.jsonl"), Path("/c/theirs.jsonl.gz"), "text"]) == ["mine", "theirs", None]
-    assert _names([Path("/a/b/mine.jsonl"), Path("/a/c/theirs.jsonl")]) == ["b/mine", "c/theirs"]
+    assert trace_names([Path("/a/b/mine.jsonl"), Path("/c/theirs.jsonl.gz"), "text"]) == ["mine", "theirs", None]
+    assert trace_names([Path("/a/b/mine.jsonl"), Path("/a/c/theirs.jsonl")]) == ["b/mine", "c/theirs"]
 
 
 def test_order_is_the_wires_never_the_clocks():
@@ -211,6 +211,38 @@ def test_a_trace_by_hand():
         make_trace([("proxy", {})])
     with pytest.raises(TraceError, match="seq 99"):
         trace.raw(99)
+
+
+def test_make_trace_takes_events_among_the_messages() -> None:
+    ask = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    trace = make_trace([{"kind": "open"}, ("client", ask), {"kind": "close", "by": "server"}])
+    assert trace.events["kind"].tolist() == ["open", "message", "close"]
+    assert trace.events["seq"].tolist() == [0, 1, 2]
+    assert [event.by for event in trace][2] == "server"
+    stream = {"status": 200, "headers": {"content-type": "text/event-stream"}}
+    trace = make_trace(
+        [
+            ("client", ask),
+            {"kind": "sse", "dir": "s2c", "http": stream, "sse": {"id": "1", "data": "", "retry": 5}},
+            {"kind": "message", "dir": "s2c", "http": stream, "msg": {"jsonrpc": "2.0", "id": 1, "result": {}}},
+            {"kind": "close", "by": "server", "http": {}},
+            {"kind": "http", "dir": "c2s", "http": {"method": "GET", "path": "/mcp"}},
+            {"kind": "http", "dir": "s2c", "http": {"status": 405}},
+            ("client", ask),
+        ],
+        transport="http",
+    )
+    assert [event.http.exchange for event in trace] == ["x1", "x1", "x1", "x1", "x2", "x2", "x3"]
+    assert trace.http["channel"].tolist() == ["POST (SSE)", "GET (SSE)", "POST"]
+    assert trace.exchanges["outcome"].tolist() == ["result", "unanswered"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"jsonrpc": "2.0"}, {"kind": 1}, {"kind": "header"}, {"kind": "message", "seq": "a"}]
+)
+def test_make_trace_refuses_what_is_no_event(wrong: dict) -> None:
+    with pytest.raises(TraceError, match=r"^message 0: "):
+        make_trace([wrong])
 
 
 def test_lone_surrogates_everywhere():
