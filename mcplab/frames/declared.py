@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pandas as pd
+from msgspec import UNSET, Struct, field
 
 from mcplab import jsontext
 from mcplab.capabilities import Leaf, flatten
+from mcplab.envelope import Text
 from mcplab.frames.links import Link, said
 from mcplab.frames.table import build
 from mcplab.frames.wire import Wire
-from mcplab.model import COLUMNS
+from mcplab.model import COLUMNS, Opt
 from mcplab.spec import META_CAPABILITIES
 
 
@@ -67,12 +70,43 @@ def declaring(wire: Wire) -> list[tuple[int, str, str, int, bool]]:
     return found
 
 
+class _Holder(Struct, gc=False):
+    capabilities: Text = UNSET
+    modern: Text = field(default=UNSET, name=META_CAPABILITIES)
+    meta: _Holder | Opt = field(default=UNSET, name="_meta")
+
+
+class _Message(Struct, gc=False):
+    params: _Holder | Opt = UNSET
+    result: _Holder | Opt = UNSET
+
+
+_messages = msgspec.json.Decoder(_Message)
+_WAYS = {
+    "request_meta": ("params", "_meta", META_CAPABILITIES),
+    "initialize": ("params", "capabilities"),
+    "initialize_result": ("result", "capabilities"),
+    "discover_result": ("result", "capabilities"),
+}
+_KEYS = {place: [f'"{key}"'.encode() for key in way] for place, way in _WAYS.items()}
+
+
 def capabilities_text(row: Any, place: str) -> tuple[str | None, bool]:
     """The text of the declared object at its place (None: absent), and whether a key on the way was given twice."""
-    text = bytes(row.raw).decode("utf-8", "replace")
-    if place == "request_meta":
-        return jsontext.get(text, "params", "_meta", META_CAPABILITIES)
-    return jsontext.get(text, "params" if place == "initialize" else "result", "capabilities")
+    raw = bytes(row.raw)
+    # where each key on the way stands once, the quick decoder has found it, and none was given twice
+    if all(raw.count(key) == 1 for key in _KEYS[place]) and b"\\u" not in raw:
+        try:
+            message = _messages.decode(raw)
+            holder = message.result if place.endswith("_result") else message.params
+            if holder is not UNSET and place == "request_meta":
+                holder = holder.meta
+            found = UNSET if holder is UNSET else holder.modern if place == "request_meta" else holder.capabilities
+            if found is not UNSET:
+                return bytes(found).decode("utf-8"), False
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass  # something else stands on the way
+    return jsontext.get(raw.decode("utf-8", "replace"), *_WAYS[place])
 
 
 _cache: dict[str | None, list[Leaf]] = {}
