@@ -22,7 +22,7 @@ from mcplab.frames import Tables
 from mcplab.model import Event, Record, TraceError
 from mcplab.redacting import redacted_record
 from mcplab.redaction import Masks
-from mcplab.rulebook import findings
+from mcplab.rulebook import check
 from mcplab.told import safe
 
 
@@ -125,7 +125,7 @@ class Trace:
     @cached_property
     def findings(self) -> pd.DataFrame:
         """Did they keep to the rules? A verdict for each rule, instance and revision (docs/rules.md)."""
-        return findings(self._tables.wire, self._tables.links, self.name)
+        return check(self)
 
     @property
     def tables(self) -> Tables:

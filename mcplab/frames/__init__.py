@@ -12,6 +12,7 @@ from mcplab.channels import Marks
 from mcplab.formats.columns import Events
 from mcplab.frames import activity, connections, declared, direct, messages, table, transport
 from mcplab.frames.links import Link, links
+from mcplab.frames.sparse import Sparse
 from mcplab.frames.wire import Wire
 from mcplab.model import Record
 
@@ -68,6 +69,15 @@ class Tables:
         if not isinstance(events, Events) or "wire" in self.__dict__:
             return None
         return direct.messages(events.columns, self.record, self.name)
+
+    @property
+    def sparse(self) -> Sparse | None:
+        """What ``wire`` knows, of a big plain trace that was not walked yet; None where it takes that walk."""
+        events = self.record.events
+        if not isinstance(events, Events) or "wire" in self.__dict__:
+            return None
+        walked = direct.walked(events.columns, self.record, self.name)
+        return None if walked is None else Sparse(self.record, walked)
 
     @cached_property
     def messages(self) -> pd.DataFrame:

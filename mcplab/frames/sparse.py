@@ -1,7 +1,7 @@
 """What ``wire.Wire`` knows of a capture, for one that was walked as numbers: each fact is made when it is asked for.
 
-Rules look closely at few messages of a big trace. For these few, events, texts and exchanges come into being one by one,
-and go again.
+Rules look closely at few messages of a big trace. For these, events, texts and exchanges come into being one by one, and
+go again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw
 
 from mcplab import envelope
 from mcplab.envelope import Meta
-from mcplab.frames.direct import INITIALIZE, KINDS, NOTIFICATION, REQUEST, RESPONSE, Texts, Walked
+from mcplab.frames.direct import INITIALIZE, KINDS, NOTIFICATION, REQUEST, Texts, Walked
 from mcplab.frames.exchange import Exchange
 from mcplab.frames.wire import Row
 from mcplab.model import Event, Http, Record

@@ -139,9 +139,9 @@ class Wire:
     def openings(self) -> Iterator[int]:
         """Rows of requests of the client that begin something: each initialize, and all of the modern era."""
         for number, kind in enumerate(self.kind):
-            if kind == "request" and self.sender[number] != "server":
-                if self.method[number] == "initialize" or self.era[number] == "modern":
-                    yield number
+            begins = self.method[number] == "initialize" or self.era[number] == "modern"
+            if begins and kind == "request" and self.sender[number] != "server":
+                yield number
 
     def _carry(self, exchange: Exchange, event: Event, numbers: range) -> None:
         """Note messages on their exchange; the first one a client posts says what the exchange is for."""

@@ -31,7 +31,7 @@ from mcplab.spec import LATEST_LEGACY
 MODERN_CODES: Final = (-32020, -32021, -32022)
 """Error codes that only a modern server sends (2026-07-28 basic/index#error-codes)."""
 
-_SPELLED: Final = re.compile(rb"\\u00[2-7]")
+SPELLED: Final = re.compile(rb"\\u00[2-7]")
 """An escape that spells an ASCII character, so that a text may be there and not be found."""
 
 _KIND: Final = {"response": "result"}
@@ -414,11 +414,11 @@ class Run:
         revision = fact.revision
         if revision is not None:
             entries = self.plan.checks(revision, sender, kind, method)
-            board = self._board(fact, revision)
+            board = self.board(fact.session.instance.name, revision)
             raw, hidden = b"", False
             if entries.raw:
                 raw = b"" if fact.raw is None else bytes(fact.raw)
-                hidden = not raw or not self.grouped or (b"\\u00" in raw and _SPELLED.search(raw) is not None)
+                hidden = not raw or not self.grouped or (b"\\u00" in raw and SPELLED.search(raw) is not None)
             for group in entries.groups:
                 self._alike(fact, board, group, raw, hidden)
             self._each(fact, board, entries.rest)
@@ -429,7 +429,7 @@ class Run:
         for newest, era in ((LATEST_LEGACY, "legacy"), (MODERN[-1], "modern")):
             if fact.era in (era, "unknown"):
                 fact.revision = newest
-                board = self._board(fact, None)
+                board = self.board(fact.session.instance.name, None)
                 for rule, check in self.plan.checks(newest, sender, kind, method).every:
                     said = check(fact)
                     if said is not None and said != []:
@@ -483,8 +483,9 @@ class Run:
                     board.unknown[rule] += times
             board.bulks.clear()
 
-    def _board(self, fact: Fact, revision: str | None) -> Board:
-        key = (fact.session.instance.name, revision)
+    def board(self, instance: str, revision: str | None) -> Board:
+        """What was said of an instance in a revision."""
+        key = (instance, revision)
         board = self.boards.get(key)
         if board is None:
             board = self.boards[key] = Board(len(self.plan.rules))

@@ -241,7 +241,6 @@ class Fact:
         self.session = session
         self.era = era
         self.revision = revision
-        self.body = body
         self.id = ident
         self.request = request
         self.post = post
@@ -251,6 +250,11 @@ class Fact:
         self.again = again
         self.text = text
         self.cancelled: int | None = None  # seq of the cancellation by its own sender
+        self.hold(body)
+
+    def hold(self, body: Json) -> None:
+        """Set the JSON value, and the members that checks look at."""
+        self.body = body
         self.params = self.meta = self.result = self.error = NOTHING
         if type(body) is dict:
             found = body.get("params")

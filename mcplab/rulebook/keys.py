@@ -3,7 +3,7 @@
 A rule says what it reads: ``envelope`` (members of the message and their types), ``session`` (state of the connection),
 ``meta`` (what a request says of itself), ``headers`` (the HTTP exchange), ``answer`` (how an answer stands to its
 request), ``history`` (that no id was used twice and nothing cancelled), ``handshake`` (that it is over), ``lists`` (that
-none was captured), or several of them. Most messages of a capture are alike in all that, so most rules are judged once and then
+none was captured), or several of them. ``message`` (all that the message holds): it is called for each, and keeps nothing. Most messages of a capture are alike in all that, so most rules are judged once and then
 only counted. ``tests/test_rulebook_groups.py`` runs every example, case and capture with and without.
 """
 
@@ -16,7 +16,7 @@ from mcplab.rulebook.facts import Fact, Post, Session
 from mcplab.spec import META_LOG_LEVEL
 
 CHANGING: Final = ("history", "handshake", "lists")
-READS: Final = ("envelope", "session", "meta", "headers", "answer", *CHANGING)
+READS: Final = ("envelope", "session", "meta", "headers", "answer", *CHANGING, "message")
 SESSION_HEADER: Final = "mcp-session-id"
 _ENDS: Final = ("open", "close", "end", "http-end")
 _EXACT: Final = (int, str, type(None), bool, list, dict)
@@ -93,12 +93,13 @@ class Keyring:
             if event.kind == "message" or event.raw or http.body is True:
                 return None
         return (
-            self.state(session, post.era), self._set(exchange.request_headers, session.session_id),
-            self._set(exchange.response_headers, session.session_id), status, exchange.method, exchange.channel,
+            self.state(session, post.era), self.headers(exchange.request_headers, session.session_id),
+            self.headers(exchange.response_headers, session.session_id), status, exchange.method, exchange.channel,
             exchange.path, exchange.initializes, post.kinds, post.era, post.answers == 0, part,
         )  # fmt: skip
 
-    def _set(self, headers: Mapping[str, str], session_id: str | None) -> int:
+    def headers(self, headers: Mapping[str, str], session_id: str | None) -> int:
+        """A number for a set of headers; of a session id counts only whether it is the connection's."""
         known = session_id is not None
         number = self._headers.get((id(headers), known))
         if number is None:

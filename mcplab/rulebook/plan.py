@@ -116,7 +116,8 @@ class Group:
 
 
 class Needing(NamedTuple):
-    """Checks that look at messages with one of some texts. ``pure``: the outcome follows from message and key."""
+    """Checks that look at messages with one of some texts (none given: at all). ``pure``: the outcome follows from the
+    message itself and what the rule reads."""
 
     search: Callable[[bytes], object]
     entries: tuple[Entry, ...]
@@ -142,7 +143,7 @@ class Entries:
             if read and not named and "envelope" in read:
                 read = ()
             texts, unless = _of(rule.contains, kind), _of(rule.unless, kind)
-            if texts:
+            if texts or "message" in read:
                 needing.setdefault((_bytes(texts), bool(read)), []).append(entry)
             elif read:
                 name = next((each for each in CHANGING if each in read), "")

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from mcplab.frames.links import Link
+from mcplab.frames.sparse import Sparse
 from mcplab.frames.table import build, empty
 from mcplab.frames.wire import Wire
 from mcplab.model import COLUMNS, SpecError
@@ -16,6 +17,7 @@ from mcplab.rulebook import examples
 from mcplab.rulebook.catalogue import Rule, catalogue, find
 from mcplab.rulebook.engine import Board, Found, Run
 from mcplab.rulebook.plan import Plan
+from mcplab.rulebook.stretches import Swift
 from mcplab.spec import REVISIONS, is_revision
 
 
@@ -47,7 +49,7 @@ def wanted(names: Iterable[str] | str | None) -> tuple[str, ...] | None:
 
 
 def findings(
-    wire: Wire,
+    wire: Wire | Sparse,
     links: dict[str, Link],
     name: str,
     *,
@@ -63,7 +65,7 @@ def findings(
     if revision is not None and not is_revision(revision):
         raise SpecError(f"no revision {revision!r}: the published ones are {', '.join(REVISIONS)}")
     plan = plan_of(wanted(rules)) if hints or rules is not None else certain()
-    run = Run(wire, links, plan, revision)
+    run = Run(wire, links, plan, revision) if isinstance(wire, Wire) else Swift(wire, links, plan, revision)
     columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["findings"]}
     for instance in dict.fromkeys(link.instance for link in links.values()):
         add(columns, run, instance, name, hints=hints)
@@ -137,6 +139,9 @@ def many(traces: Iterable[Any], **options: Any) -> pd.DataFrame:
 def one(trace: Any, **options: Any) -> pd.DataFrame:
     """``findings`` of one trace."""
     tables = trace.tables
+    sparse = tables.sparse
+    if sparse is not None:
+        return findings(sparse, sparse.walked.links, trace.name, **options)
     return findings(tables.wire, tables.links, trace.name, **options)
 
 

@@ -1,0 +1,414 @@
+"""Ordinary exchanges of a big plain trace, judged in one go.
+
+Between two events that change what is known of a connection all ordinary exchanges (a request, and its answer next to
+it) that look alike have one outcome: one of each kind is judged as ever, the others are counted. A check that depends
+on what a message holds is still called for each. Whatever is not ordinary goes the usual way, and so does every message
+for which some rule does not say what it reads (docs/rules.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mcplab import pairing
+from mcplab.frames.direct import INITIALIZE, REQUEST, RESPONSE
+from mcplab.frames.links import Link
+from mcplab.frames.sparse import Sparse
+from mcplab.rulebook.engine import SPELLED, Board, Run, body_of
+from mcplab.rulebook.facts import Fact, Session
+from mcplab.rulebook.judging import legacy_revision
+from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome
+from mcplab.rulebook.plan import Entry, Plan
+
+LOOKED_FOR: Final = ("_meta", '"capabilities"', '"task"')
+"""Texts of which the engine itself takes note: with one of them a message is not ordinary."""
+
+LOOKING_BACK: Final = ("notifications/cancelled", "notifications/progress")
+SPECIAL: Final = ("initialize", "server/discover", "subscriptions/listen", "logging/setLevel")
+_SAMPLE: Final = 2000
+_OFTEN: Final = 0.05
+_ROUNDS: Final = 20
+
+
+class Kind(NamedTuple):
+    """Exchanges that have one outcome: rules kept and unknown once each, and checks that look at each message."""
+
+    kept: tuple[int, ...]
+    unknown: tuple[int, ...]
+    requests: tuple[Entry, ...]
+    answers: tuple[Entry, ...]
+    asking: bool  # one of these checks looks at the request of an answer
+
+
+class Swift(Run):
+    """The pass over a walk on numbers, stretch by stretch where it can."""
+
+    def __init__(self, wire: Sparse, links: dict[str, Link], plan: Plan, revision: str | None = None) -> None:
+        self._wire = wire
+        self._kinds: dict[Any, Kind | None] = {}
+        self._pairs = _Pairs(wire, plan)
+        # a revision that was given stands for both eras: then each message is looked at
+        self._flags = self._pairs.flags if revision is None else bytearray(len(wire.events))
+        super().__init__(wire, links, plan, revision)  # type: ignore[arg-type]
+
+    def _walk(self) -> None:
+        names = list(self._wire.walked.posts.conns)
+        self.ordinary = frozenset(names[code] for code in np.flatnonzero(self._pairs.ordinary).tolist())
+        super()._walk()
+
+    def _event(self, number: int) -> None:
+        if not self._flags[number]:
+            super()._event(number)
+        elif self._flags[number] == 1:
+            self._stretch(number)
+
+    def _stretch(self, number: int) -> None:
+        """At the first exchange of a stretch: count all of it, or leave its events to be looked at one by one."""
+        session = self.session(number)
+        pairs = self._pairs
+        groups = pairs.groups(number)
+        done = self._settled(session, groups)
+        flags = self._flags
+        for asked, answers in groups:
+            for at in (pairs.at[asked], pairs.at[answers]):
+                for each in at.tolist():
+                    flags[each] = 2 if done else 0
+        if not done:
+            super()._event(number)
+
+    def _settled(self, session: Session, groups: list[tuple[np.ndarray, np.ndarray]]) -> bool:
+        http = self._wire.walked.posts.http
+        if session.phase != "answered" or session.initialized is None or (http and session.path is None):
+            return False
+        if "sessions.over" in session.memory or "sessions.dead" in session.instance.memory:
+            return False
+        state = self.keys.state(session, "legacy")
+        found: list[tuple[Kind, np.ndarray, np.ndarray]] = []
+        for asked, answers in groups:
+            key = self._key(session, state, int(asked[0]), int(answers[0]))
+            kind = self._kinds.get(key, False)
+            if kind is False:
+                kind = self._kinds[key] = self._look(session, int(asked[0]), int(answers[0]))
+            if kind is None:
+                return False
+            found.append((kind, asked, answers))
+        seq, at = self._wire.walked.columns.seq, self._pairs.at
+        for kind, asked, answers in found:
+            self._count(session, kind, asked, answers)
+        last, back = max(int(a[-1]) for a, _ in groups), max(int(b[-1]) for _, b in groups)
+        session.last["client"] = "request", seq[at[last]]
+        session.last["server"] = "result", seq[at[back]]
+        session.answered["server"] = max(last, session.answered.get("server", -1))
+        session.events += 2 * sum(len(asked) for asked, _ in groups)
+        return True
+
+    def _key(self, session: Session, state: int, asked: int, answer: int) -> Any:
+        wire, pairs = self._wire, self._pairs
+        columns = wire.walked.columns
+        lists = "lists" in session.memory
+        alike = int(pairs.alike[asked])
+        if not wire.walked.posts.http:
+            return state, lists, alike
+        one, two = columns.fact[pairs.at[asked]], columns.fact[pairs.at[answer]]
+        facts, ident = columns.facts, session.session_id
+        mine, theirs = facts[one], facts[two]
+        return (
+            state, lists, alike, mine[0], mine[1], mine[2], theirs[0], theirs[1], theirs[2],
+            self.keys.headers(wire.headers(one), ident), self.keys.headers(wire.headers(two), ident),
+        )  # fmt: skip
+
+    def _look(self, session: Session, asked: int, answer: int) -> Kind | None:
+        """Judge one exchange. None where a check may keep something of it, or may depend on more than is known."""
+        wire = self._wire
+        at = self._pairs.at
+        place = int(wire.walked.posts.event[at[asked]]) if wire.walked.posts.http else -1
+        post = None
+        if place >= 0:
+            post = self.post(wire.exchange(place), session, wire.walked.columns.seq[at[asked]])
+            if post.exchange.streams or post.exchange.method is None:
+                return None
+        seen = _Seen(self)
+        request = self.fact(asked, session, post, None)
+        if request.era != "legacy" or request.revision != legacy_revision(session.negotiated, session.offered):
+            return None
+        if post is not None:
+            self.carry(post, request)
+        seen.look(request, "client", request.kind, request.method)
+        if post is not None:
+            seen.look(self.other("http-request", "client", session, post, int(at[asked])), "", "http-request", None)
+        result = self.fact(answer, session, post, request)
+        if post is not None:
+            self.carry(post, result)
+        seen.look(result, "server", result.kind, result.method)
+        if post is not None:
+            seen.look(self.other("http-response", "server", session, post, int(at[answer])), "", "http-response", None)
+        return seen.kind()
+
+    def _count(self, session: Session, kind: Kind, asked: np.ndarray, answers: np.ndarray) -> None:
+        revision = legacy_revision(session.negotiated, session.offered)
+        board = self.board(session.instance.name, revision)
+        times = len(asked)
+        for rule in kind.kept:
+            board.kept[rule] += times
+        for rule in kind.unknown:
+            board.unknown[rule] += times
+        if not kind.requests and not kind.answers:
+            return
+        wire, post = self._wire, None
+        if wire.walked.posts.http:
+            at = self._pairs.at[asked[0]]
+            post = self.post(wire.exchange(int(wire.walked.posts.event[at])), session, wire.walked.columns.seq[at])
+        request = self.fact(int(asked[0]), session, post, None)
+        light = self.fact(int(answers[0]), session, post, request)
+        for one, two in zip(asked.tolist(), answers.tolist(), strict=True):
+            if kind.requests or kind.asking:
+                self._set(request, one)
+            if kind.requests:
+                self._each(request, board, kind.requests)
+            if kind.answers:
+                self._set(light, two)
+                self._each(light, board, kind.answers)
+
+    def _set(self, fact: Fact, row: int) -> None:
+        """Let a fact be about another message of its kind."""
+        wire = self._wire
+        fact.row = row
+        fact.seq = wire.walked.columns.seq[self._pairs.at[row]]
+        fact.id = wire.id[row]
+        fact.raw = raw = wire.texts[row]
+        fact.hold(body_of(raw))
+
+
+class _Seen:
+    """What the checks say of one exchange, and which of them have to look at each."""
+
+    def __init__(self, run: Swift) -> None:
+        self._run = run
+        self._kept: list[int] = []
+        self._unknown: list[int] = []
+        self._each: dict[str, list[Entry]] = {"request": [], "result": []}
+        self._asking = False
+        self._pure = True
+
+    def look(self, fact: Fact, sender: str, kind: str, method: str | None) -> None:
+        """Take an event in."""
+        run = self._run
+        entries = run.plan.checks(fact.revision or "", sender, kind, method)
+        self._pure = self._pure and not entries.rest
+        raw = b"" if fact.raw is None else bytes(fact.raw)
+        hidden = entries.raw and (not raw or SPELLED.search(raw) is not None)
+        for group in entries.groups:
+            if "lists" in group.reads and "lists" in fact.session.memory and not (method or "").endswith("/list"):
+                self._asking = True
+                self._look_at_each(group.entries, kind)
+                continue
+            if run.keys.key(group.reads, fact) is None:
+                self._pure = False
+                return
+            alike, each = group.parted(group.mask(raw, hidden))
+            self._look_at_each(each, kind)
+            for entry in alike:
+                self._judge(entry, entry[1](fact), kind)
+        for needing in entries.needing:
+            if hidden or needing.search(raw) is not None:
+                self._pure = self._pure and needing.pure
+                self._look_at_each(needing.entries, kind)
+
+    def _judge(self, entry: Entry, said: Outcome, kind: str) -> None:
+        if said is KEPT:
+            self._kept.append(entry[0])
+        elif said is UNKNOWN:
+            self._unknown.append(entry[0])
+        elif said is not None:
+            self._look_at_each((entry,), kind)
+
+    def _look_at_each(self, entries: Iterable[Entry], kind: str) -> None:
+        if kind in self._each:
+            self._each[kind].extend(entries)
+        elif tuple(entries):
+            self._pure = False
+
+    def kind(self) -> Kind | None:
+        if not self._pure:
+            return None
+        each = self._each
+        return Kind(
+            tuple(self._kept), tuple(self._unknown), tuple(each["request"]), tuple(each["result"]), self._asking
+        )
+
+
+class _Pairs:
+    """Ordinary exchanges: a request of the client's and its answer.
+
+    ``flags``: of each event, 1 where it belongs to one. ``at``: a message's event. ``alike``: a number for exchanges
+    whose messages have the same members and hold the same of the texts that rules look for. ``ordinary``: of each
+    connection, whether nothing in it looks back (``Session.ordinary``).
+    """
+
+    def __init__(self, wire: Sparse, plan: Plan) -> None:
+        self._wire = wire
+        walked = wire.walked
+        self.at = np.asarray(walked.at)
+        self.ordinary = self._ordinary()
+        asked, answer, texts = self._ordinary_pairs(plan)
+        flags = np.zeros(len(wire.events), dtype="u1")
+        asked, answer = self._stretched(asked, answer, flags)
+        self.flags = bytearray(flags.tobytes())
+        self._grouped(asked, answer, texts)
+
+    def _ordinary(self) -> np.ndarray:
+        wire, walked = self._wire, self._wire.walked
+        shells, reply = walked.shells, walked.walk.reply
+        count = len(walked.posts.conns)
+        odd = np.zeros(count, dtype=bool)
+        answers = np.flatnonzero(reply >= 0)
+        odd[walked.conn[answers[wire.first_answer[reply[answers]] != answers]]] = True
+        back = np.isin(shells.method, [code for name in LOOKING_BACK if (code := shells.methods.get(name, -1)) > 0])
+        odd[walked.conn[back]] = True
+        asked = np.flatnonzero(shells.kind == REQUEST)
+        known: dict[Any, int] = {}
+        norm = [known.setdefault(pairing.same(str(text, "utf-8", "replace")), len(known)) for text in shells.ids]
+        keys = (walked.conn[asked] * 2 + walked.sent[asked]) * len(known) + np.array(norm)[shells.id[asked]]
+        order = np.argsort(keys, kind="stable")
+        twice = keys[order][1:] == keys[order][:-1]
+        odd[walked.conn[asked[order[1:][twice]]]] = True
+        return ~odd
+
+    def _ordinary_pairs(self, plan: Plan) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        wire, walked = self._wire, self._wire.walked
+        shells, posts, at = walked.shells, walked.posts, self.at
+        asked = np.flatnonzero((shells.kind == REQUEST) & walked.sent & (wire.first_answer >= 0))
+        answer = wire.first_answer[asked]
+        legacy = np.array([era == "legacy" for era, _ in walked.walk.said])[walked.walk.saying]
+        # an id that is a string or a whole number
+        whole = np.array([bool(re.fullmatch(rb'".*"|-?\d+', text, re.DOTALL)) for text in shells.ids])[shells.id]
+        names = list(shells.methods)
+        special = np.array([not isinstance(n, str) or n in SPECIAL or n.startswith("tasks/") for n in names])
+        framed = np.zeros(len(wire.events), dtype=bool)
+        framed[np.frombuffer(walked.columns.framed, "int32")] = True
+        fine = (shells.plain != 0) & legacy & whole & ~framed[at]
+        good = fine[asked] & fine[answer] & (shells.kind[answer] == RESPONSE) & (answer > asked)
+        good &= (shells.id[asked] == shells.id[answer]) & ~special[shells.method[asked]]
+        good &= self.ordinary[walked.conn[asked]]
+        if posts.http:
+            place = posts.event[at[asked]]
+            good &= (place >= 0) & (place == posts.event[at[answer]]) & (wire.lengths()[place] == 2)
+        asked, answer = asked[good], answer[good]
+        texts, odd = _texts(wire, plan)
+        good = ~odd[asked] & ~odd[answer]
+        return asked[good], answer[good], texts
+
+    def _stretched(self, asked: np.ndarray, answer: np.ndarray, flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Stretches between other events of a connection; an exchange that is no part of one is not ordinary."""
+        at, conn = self.at, self._wire.walked.posts.conn
+        order = np.argsort(conn, kind="stable")
+        begins = np.zeros(len(order), dtype=bool)
+        begins[1:] = conn[order][1:] != conn[order][:-1]
+        self._stretch = np.zeros(len(order), dtype="int64")
+        for turn in range(_ROUNDS):
+            flags[:] = 0
+            flags[at[asked]] = flags[at[answer]] = 1
+            self._stretch[order] = np.cumsum(begins | (flags[order] == 0))
+            inside = self._stretch[at[asked]] == self._stretch[at[answer]]
+            if inside.all():
+                break
+            if turn == _ROUNDS - 1:
+                inside &= False
+                flags[:] = 0
+            asked, answer = asked[inside], answer[inside]
+        return asked, answer
+
+    def _grouped(self, asked: np.ndarray, answer: np.ndarray, texts: np.ndarray) -> None:
+        """Exchanges sorted by stretch and by what they have in common."""
+        walked = self._wire.walked
+        shells, at = walked.shells, self.at
+        string = np.array([text[:1] == b'"' for text in shells.ids])[shells.id]
+        code = np.zeros(len(asked), dtype="int64")
+        for values in (shells.method[asked], shells.params[asked], string[asked], texts[asked], texts[answer]):
+            code = _with(code, values)
+        self.alike = dict(zip(asked.tolist(), code.tolist(), strict=True))
+        if walked.posts.http:
+            fact = np.frombuffer(walked.columns.fact, "int32")
+            code = _with(_with(code, fact[at[asked]]), fact[at[answer]])
+        stretch = self._stretch[at[asked]]
+        order = np.lexsort((code, stretch))
+        self._asked, self._answer = asked[order], answer[order]
+        code, stretch = code[order], stretch[order]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (code[1:] != code[:-1]) | (stretch[1:] != stretch[:-1])
+        starts = np.flatnonzero(new)
+        self._bounds = [*starts.tolist(), len(order)]
+        own = stretch[starts]
+        first = np.ones(len(own), dtype=bool)
+        first[1:] = own[1:] != own[:-1]
+        places = np.flatnonzero(first)
+        self._places = dict(zip(own[places].tolist(), places.tolist(), strict=True))
+        self._own = own
+
+    def groups(self, event: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """(requests, answers) that have all in common, of the stretch to which an event belongs."""
+        stretch = int(self._stretch[event])
+        place = self._places[stretch]
+        found = []
+        while place < len(self._own) and self._own[place] == stretch:
+            part = slice(self._bounds[place], self._bounds[place + 1])
+            found.append((self._asked[part], self._answer[part]))
+            place += 1
+        return found
+
+
+def _with(code: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """A number for each combination of two numbers."""
+    values = values.astype("int64")
+    return np.unique(code * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1]
+
+
+def _texts(wire: Sparse, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+    """Of each message a number for which of the rules' texts it holds; and whether it holds what makes it odd."""
+    count = len(wire.rows)
+    words = sorted({text for rule in plan.rules for texts in (*rule.contains.values(), *rule.unless.values())
+                    for text in texts} - set(LOOKED_FOR))  # fmt: skip
+    step = max(1, count // _SAMPLE)
+    sample = [wire.texts[row] for row in range(0, count, step)]
+    often = [word for word in words if sum(word.encode() in text for text in sample) > _OFTEN * len(sample)]
+    rare = [word for word in words if word not in often]
+    odd = _matches(wire, "|".join([*map(re.escape, LOOKED_FOR), SPELLED.pattern.decode()]))
+    found = np.zeros(count, dtype="int64")
+    for word in often:
+        found = found * 2 + _matches(wire, re.escape(word))
+    if rare:
+        known: dict[tuple[bool, ...], int] = {}
+        held = np.zeros(count, dtype="int64")
+        for row in np.flatnonzero(_matches(wire, "|".join(map(re.escape, rare)))).tolist():
+            text = wire.texts[row]
+            held[row] = known.setdefault(tuple(word.encode() in text for word in rare), len(known) + 1)
+        found = _with(found, held)
+    return found, odd
+
+
+def _matches(wire: Sparse, pattern: str) -> np.ndarray:
+    """Which messages match a pattern."""
+    parts: list[np.ndarray] = []
+    for array in _arrays(wire):
+        parts.append(pc.match_substring_regex(array, pattern).to_numpy(zero_copy_only=False))
+    return np.concatenate(parts)
+
+
+def _arrays(wire: Sparse) -> Iterator[pa.Array]:
+    """The messages' texts, a block at a time, without a copy."""
+    columns = wire.walked.columns
+    lengths, start = np.asarray(columns.sizes, dtype="int64"), 0
+    counts = [0] * len(columns.blocks)
+    for block, _, _, count in columns.pieces:
+        counts[block] += count
+    for data, count in zip(columns.blocks, counts, strict=True):
+        ends = np.zeros(count + 1, dtype="int64")
+        np.cumsum(lengths[start : start + count], out=ends[1:])
+        start += count
+        yield pa.LargeBinaryArray.from_buffers(pa.large_binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(data)])
