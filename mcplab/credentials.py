@@ -13,7 +13,18 @@ _NAMES: Final = frozenset(
         "codeverifier", "devicecode", "privatekey", "secretkey", "accesskey", "accesskeyid", "connectionstring",
     )
 )  # fmt: skip
-_LAST: Final = ("password", "passwd", "passphrase", "secret", "token", "apikey", "credential", "credentials", "cookie")
+_LAST: Final = (
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "credential",
+    "credentials",
+    "cookie",
+    "assertion",
+)
 _KEYS: Final = frozenset(("api", "private", "secret", "access", "signing", "encryption", "auth", "account", "master"))
 _NO_SECRET: Final = frozenset(
     (

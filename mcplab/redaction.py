@@ -45,10 +45,10 @@ HELP: Final = "Mask more: a KEY, a /regex/, a path (params.x or /params/x), or t
 Span = tuple[int, int, str]
 """Where a secret begins and ends in a text, and the name of the place."""
 
-_HINTS: Final = (
-    b"pass", b"pwd", b"secret", b"key", b"auth", b"cookie", b"sig", b"cred", b"jwt", b"bearer", b"assertion",
-    b"verifier", b"device", b"connection", b"code=", b"\\u00", b"raw_b64",
-)  # fmt: skip
+_HINT: Final = re.compile(
+    rb"pass|pwd|secret|key|auth|cookie|sig|cred|jwt|bearer|assertion|verifier|device|connection|code=|\\u00"
+)
+_LONG: Final = 200  # bytes: no name of a member is longer
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],]', re.DOTALL)
 _CHAR: Final = re.compile(
@@ -136,18 +136,18 @@ class Masks:
 
     def line(self, data: bytes) -> bytes:
         """A line of a version 1 trace (header or event), known to be JSON, with its secrets masked."""
-        return self._masked(data, lambda text: self._spans(text, event=True))
+        return self._masked(data, b'"raw' not in data, lambda text: self._spans(text, event=True))
 
     def message(self, data: bytes) -> bytes:
         """The text of a JSON value, or other text, with its secrets masked; other bytes as they are."""
-        return self._masked(data, lambda text: self._text(text, "", 0, prose=True))
+        return self._masked(data, False, lambda text: self._text(text, "", 0, prose=True))
 
     def address(self, path: str) -> str:
         """The target of a request with its query members masked."""
         return _cut(path, self._parts(path, "", prose=False))
 
-    def _masked(self, data: bytes, find: Callable[[str], Iterable[Span]]) -> bytes:
-        if not self._worth(data):
+    def _masked(self, data: bytes, no_prose: bool, find: Callable[[str], Iterable[Span]]) -> bytes:
+        if not self._worth(data, no_prose):
             return data
         text = data.decode("utf-8", "surrogateescape")
         spans = list(find(text))
@@ -157,15 +157,20 @@ class Masks:
             self.places.setdefault(place[:200] or "text")
         return _cut(text, spans).encode("utf-8", "surrogateescape")
 
-    def _worth(self, data: bytes) -> bool:
+    def _worth(self, data: bytes, no_prose: bool) -> bool:
         """May there be anything to mask? Most messages are answered here, without a walk through them."""
         if self._patterns or self._paths or self._keys:
             return True
         if not self.defaults:
             return False
+        if no_prose and len(data) > 2000:
+            # long strings matter only where they hold JSON, a pair or an address
+            pieces = data.split(b'"')
+            data = b'"'.join(p for p in pieces if len(p) < _LONG or b"\\" in p or b"=" in p or b"@" in p)
         low = data.lower()
         return (
-            any(hint in low for hint in _HINTS)
+            _HINT.search(low) is not None
+            or b'"raw_b64' in low
             or low.count(b"token") > low.count(b"progresstoken")
             or (b"@" in low and (b"//" in low or b"\\/" in low))
         )
@@ -283,6 +288,12 @@ class Masks:
     ) -> list[Span]:
         """Secrets in the string whose inside is ``text[start:end]``."""
         top = stack[-1] if stack else None
+        name = None if top is None else self._name(top, stack)
+        if top is not None and top.listed:
+            flag = _FLAG.fullmatch(text, start, end)
+            top.named = flag[1] if flag else ""
+        elif top is not None and top.key in ("name", "key"):
+            top.named = _decoded(text, start, end)
         if start == end or text[start:end] == MASK:
             return []
         steps = _steps(stack)
@@ -301,12 +312,6 @@ class Masks:
             if steps[-1] in ("method", "exchange"):
                 return []
         if top is not None:
-            name = self._name(top, stack)
-            if top.listed:
-                flag = _FLAG.fullmatch(text, start, end)
-                top.named = flag[1] if flag else ""
-            elif top.key in ("name", "key"):
-                top.named = _decoded(text, start, end)
             known = name is not None and self.defaults and is_secret(name)
             asked = name is not None and normal(name) in self._keys
             if top.all or known or asked or (bool(self._paths) and self._on_path(inner)):
@@ -366,7 +371,7 @@ def redacted_trace(lines: Iterable[bytes], masks: Masks) -> list[bytes]:
     if masks.places:
         at = next((n for n, line in enumerate(out) if line.strip()), 0)
         head = out[at].decode("utf-8", "surrogateescape")
-        if jsontext.get(head, "kind")[0] == '"header"':
+        if _is_json(head) and jsontext.get(head, "kind")[0] == '"header"':
             out[at] = _listing(head, list(masks.places)).encode("utf-8", "surrogateescape")
         else:
             out.insert(at, (jsontext.dumps(head_of({"redacted": list(masks.places)})) + "\n").encode())

@@ -100,8 +100,8 @@ class Capture(Recording):
 
 def clocks() -> dict[str, Any]:
     """Both clocks, as an event has them."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return {"ts": now, "mono": time.monotonic_ns()}
+    now = datetime.now(UTC).isoformat(timespec="microseconds")
+    return {"ts": f"{now[:-6]}Z", "mono": time.monotonic_ns()}
 
 
 def raw(text: bytes) -> dict[str, str]:
