@@ -190,13 +190,12 @@ def _opened(path: Path) -> tuple[Path, int]:
         try:
             return name, os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
-            facts = os.stat(name)
-        if stat.S_ISREG(facts.st_mode):
-            if facts.st_size == 0:
-                fd = os.open(name, flags)
-                os.fchmod(fd, 0o600)
-                return name, fd
-        else:  # a device or a pipe
+            facts = os.stat(name) if name.exists() else os.lstat(name)  # a link to nowhere is somebody's too
+        if stat.S_ISREG(facts.st_mode) and facts.st_size == 0:
+            fd = os.open(name, flags)
+            os.fchmod(fd, 0o600)
+            return name, fd
+        if stat.S_ISCHR(facts.st_mode) or stat.S_ISFIFO(facts.st_mode):
             return name, os.open(name, flags | os.O_NONBLOCK)
         number += 1
         name = path.with_name(f"{path.stem}-{number}{path.suffix}")
