@@ -34,6 +34,7 @@ class Rule:
         given: its broken example hides the revision, so it is judged with the revision given.
         reads: kind of message (``""``: any) -> names of keys.py from which its outcome follows.
         contains: kind of message (``""``: any) -> texts, one of which it must hold for the rule to apply to it at all.
+        across: triggers for messages of the other era that this rule is about too (an initialize, for 2026-07-28).
         unless: the same -> texts; with one of them the outcome follows from ``reads`` and the message itself.
     """
 
@@ -56,6 +57,7 @@ class Rule:
     reads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     contains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unless: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    across: tuple[str, ...] = ()
     note: str = ""
 
     def example(self, which: str, revision: str) -> str | None:
@@ -110,6 +112,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
             reads={kind: tuple(names.split()) for kind, names in reads.items()},
             contains={kind: tuple(texts) for kind, texts in contains.items()},
             unless={kind: tuple(texts) for kind, texts in unless.items()},
+            across=tuple(entry.get("across", ())),
             note=entry.get("note", ""),
         )
     except KeyError as missing:

@@ -425,6 +425,12 @@ class Run:
             for needing in entries.needing:
                 if hidden or needing.search(raw) is not None:
                     self._each(fact, board, needing.entries)
+            if entries.across and self.given is None:
+                for rule, check in entries.across:
+                    said = check(fact)
+                    if said is not None:
+                        modern = modern_revision(fact.session.modern_version)
+                        self._note(self.board(fact.session.instance.name, modern), rule, said, fact)
             return
         for newest, era in ((LATEST_LEGACY, "legacy"), (MODERN[-1], "modern")):
             if fact.era in (era, "unknown"):

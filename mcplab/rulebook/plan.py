@@ -127,12 +127,13 @@ class Needing(NamedTuple):
 class Entries:
     """The checks of one kind of event: by what they read (keys.py), by a text that they need, and the rest."""
 
-    __slots__ = ("every", "groups", "needing", "raw", "rest")
+    __slots__ = ("across", "every", "groups", "needing", "raw", "rest")
 
     def __init__(
         self, numbers: Iterator[int], rules: list[Rule], entries: tuple[Entry, ...], kind: str, named: bool
     ) -> None:
         self.every = entries
+        self.across: tuple[Entry, ...] = ()  # of rules that stand for the other era
         groups: dict[str, list[tuple[Entry, tuple[bytes, ...]]]] = {}
         reads: dict[str, set[str]] = {}
         needing: dict[tuple[tuple[bytes, ...], bool], list[Entry]] = {}
@@ -189,6 +190,7 @@ class Plan:
                 self.rules.append(rule)
                 self._checks.append(check)
         self._triggers = [[Trigger(text) for text in rule.on] for rule in self.rules]
+        self._across = [[Trigger(text) for text in rule.across] for rule in self.rules]
         self._known = frozenset(method_names()) | {
             name for triggers in self._triggers for trigger in triggers for name in trigger.methods
         }
@@ -218,6 +220,12 @@ class Plan:
                 and any((sender, kind) in trigger.keys and trigger.takes(method) for trigger in self._triggers[number])
             )
             found = self._tables[key] = Entries(self._numbers, self.rules, entries, kind, method == name)
+            found.across = tuple(
+                (number, self._checks[number])
+                for number, triggers in enumerate(self._across)
+                if revision not in self.rules[number].revisions
+                and any((sender, kind) in trigger.keys and trigger.takes(method) for trigger in triggers)
+            )
             if name is None:
                 self._tables[revision, sender, kind, None] = found
         return found

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
-from mcplab import spec
+from mcplab import jsontext, spec
 from mcplab.model import ABSENT
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
 from mcplab.spec import META_VERSION, REVISIONS
 
 UNSUPPORTED: Final = -32022
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MODERN_ERRORS: Final = (-32020, -32021, -32022)
 
 
@@ -200,3 +202,24 @@ def no_fallback(m: Fact) -> Outcome:
     if m.method != "initialize":
         return KEPT if seen is not None and m.era == "modern" else None
     return None if seen is None else broken(f"initialize after {seen[1]}", related=(seen[0],))
+
+
+def probe_first(m: Fact) -> Outcome:
+    """A client that falls back on the same process is one of both eras; whether it probed shows before that."""
+    session = m.session
+    if m.method == "server/discover":
+        if not session.spoke_modern:
+            session.memory["version.probed"] = m.seq
+        return None
+    if m.post is not None or not session.spoke_modern or not session.opened:
+        return None
+    return KEPT if "version.probed" in session.memory else broken("initialize after modern requests and no probe")
+
+
+def refusal_names_versions(m: Fact) -> Outcome:
+    """A server is known as modern-only by the versions that it named."""
+    supported = m.session.instance.supported
+    if m.again or not supported or any(spec.era(version) != "modern" for version in supported):
+        return None
+    said = jsontext.dumps([m.error.get("message", ""), m.error.get("data", "")])
+    return KEPT if _DATE.search(said) else broken("initialize was refused, and no version is named")
