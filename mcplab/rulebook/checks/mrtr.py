@@ -205,13 +205,26 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def missing_input_asked_again(m: Fact) -> Outcome:
-    asked = m.request
-    if asked is None or m.kind != "error" or m.code != -32602 or "requestState" not in asked.params:
+    """Of a retry that is as it should be but for inputs left out: -32602 is then about those."""
+    lacking: Recent[int] | None = m.session.instance.memory.get("mrtr.lacking")
+    if m.kind == "request":
+        before, given = origin(m), m.params.get("inputResponses", {})
+        whole = before is not None and before.params == own_params(m) and isinstance(given, Mapping)
+        if before is None or not whole or before.state != m.params.get("requestState", ABSENT):
+            return None
+        if any(key not in given for key in before.asked) and not any(key not in before.asked for key in given):
+            if lacking is None:
+                lacking = m.session.instance.memory["mrtr.lacking"] = Recent()
+            lacking.put(m.row, before.seq)
         return None
-    given = asked.params.get("inputResponses")
-    if isinstance(given, Mapping) and given:
+    before = lacking.pop(m.request.row) if lacking and m.request is not None and not m.again else None
+    if before is None:
         return None
-    return broken("a retry without its inputs was answered with an error", related=(asked.seq,))
+    if m.kind == "result":
+        return KEPT
+    if m.code != -32602:
+        return UNKNOWN
+    return broken("a retry without all inputs was answered -32602", related=(before,))
 
 
 def malformed_input_error(m: Fact) -> Outcome:

@@ -57,13 +57,18 @@ def client_sends_id(m: Fact) -> Outcome:
 
 
 def missing_id_400(m: Fact) -> Outcome:
+    """At the address that serves the session 404 can have no other cause; credentials, an overload or a GET can."""
     post = streamable(m)
     if post is None or m.session.session_id is None or _initializes(post) or post.headers is None:
         return None
     status = post.exchange.status
     if HEADER in post.headers or status is None or status < 400:
         return None
-    return KEPT if status == 400 else broken(f"the missing session id was answered {status}", related=(post.seq,))
+    if status == 400:
+        return KEPT
+    if status != 404 or post.exchange.method != "POST" or post.exchange.path != m.session.path:
+        return UNKNOWN
+    return broken(f"the missing session id was answered {status}", related=(post.seq,))
 
 
 def terminated_404(m: Fact) -> Outcome:
