@@ -81,6 +81,40 @@ class Evidence(Mapping[tuple[str, Any], list[tuple[str, int]]]):
         return f"<evidence for {len(self)} cells>"
 
 
+class Counts(Mapping[tuple[str, Any], dict[str, int]]):
+    """(path, who) -> {state: instances that declared it so}; an instance that left the path out counts as absent."""
+
+    def __init__(
+        self,
+        paths: list[str],
+        seen: dict[tuple[str, Any], dict[str, set[str]]],
+        had: dict[tuple[str, Any], dict[str, int]],
+        spoke: dict[Any, dict[str, int]],
+    ) -> None:
+        self._paths, self._seen, self._had, self._spoke = paths, seen, had, spoke
+
+    def __getitem__(self, key: tuple[str, Any]) -> dict[str, int]:
+        path, who = key
+        spoke = self._spoke[who]
+        if key not in self._seen and path not in self._paths:
+            raise KeyError(key)
+        count = self._had.get(key, {})
+        states = {state: len(found) for state, found in self._seen.get(key, {}).items()}
+        lacking = sum(count.get(instance, 0) < total for instance, total in spoke.items())
+        if lacking:
+            states["absent"] = states.get("absent", 0) + lacking
+        return states
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return ((path, who) for who in self._spoke for path in self._paths)
+
+    def __len__(self) -> int:
+        return len(self._spoke) * len(self._paths)
+
+    def __deepcopy__(self, memo: Any) -> Counts:
+        return self
+
+
 def compare(
     traces: Any,
     *,
@@ -120,7 +154,7 @@ def compare(
     return _matrix(rows, keys, by, party, everyone, long=long)
 
 
-def _who(frame: pd.DataFrame, names: Sequence[str], by: Any) -> list[Any]:
+def labels(frame: pd.DataFrame, names: Sequence[str], by: Any) -> list[Any]:
     """A label a row: the value, or a tuple of values for a list. What is not known reads ``unknown``."""
     columns = [frame[name].astype(object).where(frame[name].notna(), "unknown").tolist() for name in names]
     return columns[0] if isinstance(by, str) else list(zip(*columns, strict=True))
@@ -130,7 +164,7 @@ def _everyone(traces: Any, keys: list[str], by: Any) -> dict[Any, tuple[set[str]
     """who -> (instances, eras), of all connections, so that one without a declaration has its column too."""
     links = traces.connections.rename(columns={"era": "spoken"})
     found: dict[Any, tuple[set[str], set[str]]] = {}
-    who = _who(links, [BY[key] for key in keys], by)
+    who = labels(links, [BY[key] for key in keys], by)
     for label, instance, spoken in zip(who, links["instance"], links["spoken"], strict=True):
         instances, eras = found.setdefault(label, (set(), set()))
         instances.add(instance)
@@ -148,15 +182,13 @@ def _matrix(
     *,
     long: bool,
 ) -> pd.DataFrame:
-    rows = rows.assign(who=pd.Series(_who(rows, [BY[key] for key in keys], by), index=rows.index, dtype=object))
     said: dict[Any, dict[str, list[tuple[str, int]]]] = {who: {} for who in everyone}
     where: dict[Any, list[tuple[str, int]]] = {who: [] for who in everyone}
     seen: dict[tuple[str, Any], dict[str, set[str]]] = {}  # path, who -> state -> instances
     spoke: dict[Any, dict[str, int]] = {who: {} for who in everyone}  # who -> instance -> declaring messages
     had: dict[tuple[str, Any], dict[str, int]] = {}  # path, who -> instance -> those of them that have the path
-    for who, path, state, trace, seq, instance in zip(
-        rows["who"], rows["path"], rows["state"], rows["trace"], rows["seq"], rows["instance"], strict=True
-    ):
+    lists = [rows[name].tolist() for name in ("path", "state", "trace", "seq", "instance")]
+    for who, path, state, trace, seq, instance in zip(labels(rows, [BY[key] for key in keys], by), *lists, strict=True):
         if path == "$":
             where[who].append((trace, seq))
             spoke[who][instance] = spoke[who].get(instance, 0) + 1
@@ -165,52 +197,55 @@ def _matrix(
         count = had.setdefault((path, who), {})
         count[instance] = count.get(instance, 0) + 1
     paths = sorted({path for path, _ in seen} | {"$"}, key=lambda path: path_key(path, party))
-    labels = sorted(everyone, key=_label_key)
+    rank = {path: n for n, path in enumerate(paths)}
+    whos = sorted(everyone, key=_label_key)
+    counts = Counts(paths, seen, had, spoke)
     cells: dict[Any, list[str]] = {}
-    counts: dict[tuple[str, Any], dict[str, int]] = {}
-    for who in labels:
-        column: list[str] = []
-        for path in paths:
-            count = had.get((path, who), {})
-            states = {state: len(found) for state, found in seen.get((path, who), {}).items()}
-            lacking = sum(count.get(instance, 0) < total for instance, total in spoke[who].items())
-            if lacking:
-                states["absent"] = states.get("absent", 0) + lacking
-            counts[path, who] = states
-            column.append("unknown" if not states else next(iter(states)) if len(states) == 1 else "varies")
-        cells[who] = column
+    for who in whos:
+        column = cells[who] = ["absent" if spoke[who] else "unknown"] * len(paths)
+        for path in said[who]:
+            states = counts[path, who]
+            column[rank[path]] = next(iter(states)) if len(states) == 1 else "varies"
     evidence = Evidence(said, where)
-    instances = {who: len(everyone[who][0]) for who in labels}
-    eras = {who: "+".join(sorted(everyone[who][1])) or "unknown" for who in labels}
+    instances = {who: len(everyone[who][0]) for who in whos}
+    eras = {who: "+".join(sorted(everyone[who][1])) or "unknown" for who in whos}
     if long:
-        return _long(
-            paths, labels, cells, counts, evidence, {who: len(where[who]) for who in labels}, instances, keys, by
-        )
-    index = pd.Index(paths, name="path", dtype="str")
-    if isinstance(by, str):
-        columns: pd.Index = pd.Index(labels, name=by, dtype="str")
-    else:
-        levels = list(zip(*labels, strict=True)) if labels else [[] for _ in keys]
-        columns = pd.MultiIndex.from_arrays(levels, names=keys)
-    frame = pd.DataFrame(
-        np.array([cells[who] for who in labels], dtype=object).T if labels else np.empty((len(paths), 0), dtype=object),
-        index=index, columns=columns, dtype="str",
-    )  # fmt: skip
+        messages = {who: len(where[who]) for who in whos}
+        return _long(paths, whos, cells, counts, evidence, messages, instances, keys, by)
+    frame = matrix([cells[who] for who in whos], paths, columns(whos, keys, by))
     frame.attrs.update(
         evidence=evidence,
-        counts=_Fixed(counts),
-        instances=_Fixed(instances),
-        era=_Fixed(eras),
+        counts=counts,
+        instances=Fixed(instances),
+        era=Fixed(eras),
         party=party,
         tier="observed",
     )
     return frame
 
 
-class _Fixed(dict):
+def columns(whos: Sequence[Any], keys: Sequence[str], by: Any) -> pd.Index:
+    """The columns of a matrix: a MultiIndex for a list of keys."""
+    if isinstance(by, str):
+        return pd.Index(list(whos), name=by, dtype="str")
+    levels = list(zip(*whos, strict=True)) if whos else [[] for _ in keys]
+    return pd.MultiIndex.from_arrays(levels, names=list(keys))
+
+
+def matrix(cells: Sequence[Sequence[str]], paths: list[str], columns: pd.Index) -> pd.DataFrame:
+    """The DataFrame of a matrix, given column by column: one text array, cut up, as there may be many columns."""
+    whole, height = pd.array([cell for column in cells for cell in column], dtype="str"), len(paths)
+    index = pd.Index(paths, name="path", dtype="str")
+    made = {n: whole[n * height : (n + 1) * height] for n in range(len(cells))}
+    frame = pd.DataFrame(made, index=index, copy=False)
+    frame.columns = columns
+    return frame
+
+
+class Fixed(dict):
     """A dict that pandas may pass on without copying it each time."""
 
-    def __deepcopy__(self, memo: Any) -> _Fixed:
+    def __deepcopy__(self, memo: Any) -> Fixed:
         return self
 
 
@@ -219,14 +254,14 @@ def _label_key(label: Any) -> Any:
 
 
 def _long(
-    paths: list[str], labels: list[Any], cells: dict[Any, list[str]], counts: dict[tuple[str, Any], dict[str, int]],
+    paths: list[str], whos: list[Any], cells: dict[Any, list[str]], counts: Counts,
     evidence: Evidence, messages: dict[Any, int], instances: dict[Any, int], keys: list[str], by: Any,
 ) -> pd.DataFrame:  # fmt: skip
     out: list[dict[str, Any]] = []
-    for who in labels:
+    for who in whos:
         values = who if not isinstance(by, str) else (who,)
         for path, state in zip(paths, cells[who], strict=True):
-            states = counts.get((path, who), {})
+            states = counts[path, who]
             proof = evidence[path, who]
             out.append({
                 "path": path, **dict(zip(keys, values, strict=True)), "state": state,

@@ -142,6 +142,12 @@ def rule_of(path: str, name: str) -> str | None:
     return _rule_ids().get((path, name))
 
 
+@cache
+def rule_paths() -> dict[str, str]:
+    """Rule -> the capability path by which it gates."""
+    return {rule: path for (path, _), rule in _rule_ids().items()}
+
+
 # The gate -----------------------------------------------------------------------------------------------------
 
 

@@ -15,9 +15,9 @@ from mcplab.comparison import speaking
 from mcplab.data import claims_dir
 from mcplab.model import MCPLabError
 from mcplab.spec import split
-from mcplab.stories.declared import configuration
 from mcplab.told import Name, Told, count, series
 from mcplab.traces import Traces
+from mcplab.varying import configuration
 from mcplab.versions import version_key
 
 

@@ -23,7 +23,8 @@ LAYERS = [
     "credentials redaction redacting",  # 2: what is masked
     "frames rulebook",  # 3: the tables, the rules
     "traces render told",  # 4: Trace and Traces, and how they are shown
-    "live plots exports corpus notes published sources stories strips",  # 5: wire, figures, pages, files
+    "published tiers varying disputes keeping",  # 5: what documents say, and what varies
+    "live plots exports corpus notes sources stories strips",  # 5: wire, figures, pages, files
     "widgets report lab rulebook_commands cli __main__",  # 6: what people start
 ]
 TYPE_ONLY: set[tuple[str, str]] = set()

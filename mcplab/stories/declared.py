@@ -13,6 +13,7 @@ from mcplab.comparison import compare, diff, speaking
 from mcplab.model import STATES
 from mcplab.told import Code, Name, Told, count, series
 from mcplab.traces import Trace, Traces
+from mcplab.varying import configuration
 from mcplab.versions import label_key
 
 HALVES = {
@@ -283,12 +284,3 @@ def side_by_side(traces: Traces, one: str, other: str) -> Told:
 
 def _configured(trace: Trace) -> tuple[str, ...]:
     return (Name(trace.name), " was configured with ", Name(json.dumps(configuration(trace), ensure_ascii=False)))
-
-
-OF_THE_RECORDER = ("server_asks", "server_get", "note")
-
-
-def configuration(trace: Trace) -> dict[str, Any]:
-    """What the header says of the client's configuration, without what it says of the recording."""
-    config = trace.header.get("config")
-    return {k: v for k, v in config.items() if k not in OF_THE_RECORDER} if isinstance(config, dict) else {}
