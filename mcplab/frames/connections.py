@@ -38,7 +38,7 @@ def add(columns: dict[str, list[Any]], wire: Wire, name: str, found: dict[str, L
         first, last = seen[link.name]
         beat = pulse(wire, link, by_conn.get(link.name, []), ts, ping)
         row = {
-            "trace": name, "instance": link.instance, "conn": link.name, "transport": wire.transport,
+            "trace": name, "instance": link.instance, "conn": link.name, "transport": link.transport,
             "era": link.era, "mode": link.mode, "label": link.label,
             "offered": ", ".join(link.offers) or None, "selected": link.selected,
             "discovery": how, "discovery_detail": detail,

@@ -37,7 +37,7 @@ def add(columns: dict[str, list[Any]], wire: Wire, name: str, found: dict[str, L
             ("trace", name), ("instance", link.instance), ("conn", link.name), ("party", party),
             ("client", said(link.client, "name") or link.info_name),
             ("client_version", said(link.client, "version") or link.info_version), ("client_info", link.info_name),
-            ("config", link.config), ("transport", wire.transport), ("server", link.server),
+            ("config", link.config), ("transport", link.transport), ("server", link.server),
             ("revision", wire.version[answered]), ("era", wire.era[answered]), ("place", place),
             ("seq", event.seq), ("part", row.part), ("tier", "observed"), ("evidence", f"{name}#{event.seq}"),
             ("disputed", disputed),

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from mcplab import envelope, jsontext
+from mcplab.channels import LEGACY_SSE
 from mcplab.envelope import Implementation
 from mcplab.frames.wire import Wire
 
@@ -37,6 +38,7 @@ class Link:
         self.instructions: str | None = None
         self.session: str | None = None
         self.endpoint: str | None = None
+        self.transport: str | None = None
         self.closed: list[int] = []
 
     @property
@@ -103,6 +105,7 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
             label = header.get("label")
             link.config = jsontext.printable(label) if isinstance(label, str) and label else record.name
             link.mode = mode
+            link.transport = wire.transport
         link.last = number
         peer = wire.peers[number]
         if peer not in link.peers:
@@ -121,6 +124,8 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
         if link.endpoint is None:
             host = exchange.request_headers.get("host", "")
             link.endpoint = host + (exchange.path or "").split("?", 1)[0]
+        if exchange.channel == LEGACY_SSE:  # a proxy's header cannot know which of the two it will be
+            link.transport = "sse"
         if exchange.initializes and link.session is None:
             link.session = exchange.response_headers.get("mcp-session-id")
     _hear(wire, found)
