@@ -17,8 +17,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import UNSET
+
 from mcplab.live.proxy import Proxy
-from mcplab.model import UNSET
 from mcplab.traces import read_trace
 
 WORDS = ["", "a", "ü", "\u2028", "\U0001f600", "x" * 300, "null", '"', "\\", "\t", "data: x", "id", "\x7f"]

@@ -304,7 +304,7 @@ class ClientSide(asyncio.Protocol):
         if self.over:
             return
         self.over = True
-        if self.half_closed and by == "server":
+        if self.half_closed:
             by, reason = "client", "connection closed"
         if self._timer is not None:
             self._timer.cancel()
