@@ -26,6 +26,7 @@ _HOME = {
     "read_trace": "traces",
     "read_traces": "traces",
     "make_trace": "traces",
+    "load": "sources",
     "claims": "published",
     "compare": "tiers",
     "statements": "tiers",

@@ -191,7 +191,7 @@ def compare(
 
     Args:
         traces: Traces, or one Trace. A capture of your own joins the bundled ones in
-            ``mcplab.read_traces("mine.jsonl", mcplab.data.traces_dir())``.
+            ``mcplab.load(["bundled:", "mine.jsonl"])``; its client need not be known to anyone.
         by: client, client_version, config, transport, era, instance or trace, or a list of them.
         party: whose declarations: client or server.
         tier: ``observed`` (messages), ``exercised`` (what was used), ``read``, ``listed``, or ``all``.
