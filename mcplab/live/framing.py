@@ -55,6 +55,8 @@ class Head:
         except httptools.HttpParserError as error:
             raise FramingError(400, f"no HTTP/1.1: {error}") from None
         self.version = parser.get_http_version()
+        if self.version not in ("1.0", "1.1"):
+            raise FramingError(505, f"HTTP/{self.version} is not HTTP/1.1")
         self.keep_alive = parser.should_keep_alive()
         if isinstance(parser, httptools.HttpRequestParser):
             self.method = parser.get_method().decode("latin-1")
