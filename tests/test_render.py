@@ -14,6 +14,7 @@ from mcplab.live.handshakes import handshake
 from mcplab.live.server.demo import DEMO
 from mcplab.render import facts, html, mermaid, steps, text
 from mcplab.render.facts import COUNTS
+from mcplab.render.plain import columns_of
 
 FAST_AGENT = Path(__file__).parents[1] / "data" / "traces" / "fast-agent"
 
@@ -369,3 +370,24 @@ def test_steps_of_a_negotiation(modern, legacy):
         "no answer",
         "not known: no answer was captured",
     )
+
+
+def test_names_as_long_as_a_book_are_cut_and_calls_folded():
+    client = {"name": "N" * 1_000_000, "version": "日本" * 1_000}
+    asks = [("client", {"jsonrpc": "2.0", "id": n, "method": f"vendor/method-{n:02}"}) for n in range(2, 22)]
+    trace = make_trace([
+        ("client", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25" * 100, "capabilities": {}, "clientInfo": client}}),
+        ("server", {"jsonrpc": "2.0", "id": 1, "result": {
+            "protocolVersion": "2025-11-25" * 100, "capabilities": {}, "serverInfo": client}}),
+        *asks,
+    ])  # fmt: skip
+    for width in (60, 80, 120):
+        for short in (False, True):
+            lines = text(trace, width=width, short=short).splitlines()
+            assert max(map(columns_of, lines)) <= width
+        calls = text(trace, width=width).split("mcp calls: ")[1].split("\n\n")[0]
+        assert [part.strip() for part in calls.split(",")] == [
+            "initialize:1",
+            *(f"vendor/method-{n:02}:1" for n in range(2, 22)),
+        ]

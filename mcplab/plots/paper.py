@@ -8,7 +8,7 @@ as an escape.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
@@ -129,29 +129,42 @@ def wrap(
     def fits(part: str) -> bool:
         return measure(part, size, family, bold) <= limit
 
+    most = 400 * lines  # more never fits, and a name may be a megabyte long
+    if len(text) > most:
+        text = _without_middle(text, most)
     if fits(text):
         return [text]
-    if len(text) > 400:
-        text = text[:200] + "…" + text[-199:]
     done: list[str] = []
     rest = text
     while rest:
         if fits(rest):
             return [*done, rest]
         if len(done) == lines - 1:
-            keep = len(rest)
-            while keep > 2 and not fits(rest[: keep // 2] + "…" + rest[-(keep - keep // 2) :]):
-                keep -= 1
-            return [*done, rest[: keep // 2] + "…" + rest[-(keep - keep // 2) :]]
-        end = len(rest)
-        while end > 1 and not fits(rest[:end].rstrip()):
-            end -= 1
+            return [*done, _without_middle(rest, _most(rest, 2, _without_middle, fits))]
+        end = _most(rest, 1, _head, fits)
         soft = max((at for at in range(end // 2, end) if rest[at] in " ,;./-_:["), default=-1)
         if soft >= 0 and end < len(rest):
             end = soft if rest[soft] == "[" and soft > 0 else soft + 1
         done.append(rest[:end].rstrip())
         rest = rest[end:].lstrip()
     return done
+
+
+def _head(text: str, keep: int) -> str:
+    return text[:keep].rstrip()
+
+
+def _without_middle(text: str, keep: int) -> str:
+    return f"{text[: keep // 2]}…{text[-(keep - keep // 2) :]}"
+
+
+def _most(text: str, low: int, shorten: Callable[[str, int], str], fits: Callable[[str], bool]) -> int:
+    """How many characters may stay, at least ``low``. Found by halving: a text is slow to measure."""
+    high = len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(shorten(text, middle)) else (low, middle - 1)
+    return low
 
 
 def paragraphs(text: str, limit: float, *, size: float = SMALL) -> list[str]:

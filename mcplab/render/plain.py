@@ -72,7 +72,7 @@ def _full(trace: Any, one: Facts, width: int, colour: bool, asked: dict[str, Any
     for name, value in header(one, now=asked["end"] == "now"):
         yield [(f"{name:<10}", _DIM), *_pieces(name, fit(safe(value), width - 10).rstrip(), one)]
     yield []
-    yield [("mcp calls: ", _DIM), (safe(one.calls) or "none", "")]  # never cut: it is what people look for
+    yield from folded("mcp calls: ", _calls(one), width, then="           ")
     yield []
     heads = [name for name in COUNTS if not (name == "ping" and one.modern)]
     wide = max((columns_of(row.channel) for row in one.channels), default=0) + 6
@@ -110,6 +110,11 @@ def header(one: Facts, *, now: bool = False) -> Iterator[tuple[str, str]]:
             yield "handshake", "incomplete: initialize, its result or notifications/initialized was not seen"
     yield "transport", one.transport or "unknown"
     yield "activity", _activity(one, now)
+
+
+def _calls(one: Facts) -> list[Piece]:
+    names = (safe(one.calls) or "none").split(", ")
+    return [(f"{name}, ", "") for name in names[:-1]] + [(names[-1], "")]
 
 
 def _pulse(one: Facts) -> Iterator[str]:
@@ -299,6 +304,7 @@ def _short(trace: Any, one: Facts, width: int, colour: bool, asked: dict[str, An
     protocol = f"  {safe(one.label)}  {one.transport or 'unknown'}"
     if not one.modern and one.health is not None:
         protocol += f"  health {one.health}"
+    protocol = fit(protocol, max(width - 20, 20)).rstrip()
     yield [(fit(who, max(width - columns_of(protocol), 20)).rstrip(), _BOLD), (protocol, "")]
     yield [("  mcp calls: ", _DIM), (fit(safe(one.calls) or "none", width - 13).rstrip(), "")]
     strips = segments(trace, one.instance, room=width - 2, **asked)
@@ -321,9 +327,13 @@ def pad(text: str, wanted: int) -> str:
 
 def fit(text: str, wanted: int) -> str:
     """The text at exactly this width: padded, or cut with an ellipsis."""
-    if columns_of(text) > wanted:
-        while text and columns_of(text) > wanted - 1:
-            text = text[:-1]
+    if columns_of(text[: wanted + 1]) > wanted or columns_of(text) > wanted:
+        used = 0
+        for at, char in enumerate(text):  # from the left: a name may be a megabyte long
+            used += columns_of(char)
+            if used > wanted - 1:
+                text = text[:at]
+                break
         text += "…"
     return pad(text, wanted)
 

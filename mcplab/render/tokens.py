@@ -67,7 +67,7 @@ def settings(config: Any) -> dict[str, Any]:
 
 def tokens(trace: Any, instance: str, instructions: str | None) -> list[Token]:
     """The tokens of one instance, the server's first."""
-    rows = trace.declarations
+    rows = trace.declarations[["instance", "party", "path", "state"]]  # few columns: rows of many are slow to pick
     rows = rows[rows["instance"] == instance]
     server, client = (_Declared(rows[rows["party"] == party]) for party in ("server", "client"))
     config = settings(trace.header.get("config") if hasattr(trace, "header") else None)
@@ -142,7 +142,7 @@ def _apps(trace: Any, instance: str, declared: str) -> Token:
 
 
 def _seen(trace: Any, instance: str) -> Iterator[str]:
-    rows = trace.messages
+    rows = trace.messages[["instance", "kind", "method", "message"]]
     listed = rows["method"].isin(["tools/list", "resources/list", "resources/templates/list"])
     rows = rows[listed & (rows["kind"] == "response") & (rows["instance"] == instance)]
     for text in rows["message"]:
