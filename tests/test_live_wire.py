@@ -200,6 +200,33 @@ def test_the_recording_transport_serves_any_client_above_it():
     assert capture.events[-1].kind == "close"
 
 
+class Closed(BaseHTTPRequestHandler):
+    """A resource server that lets nobody in: its refusal is OAuth's, not JSON-RPC."""
+
+    def do_POST(self) -> None:
+        self.send_response(401)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        self.wfile.write(b'{"error":"invalid_token"}')
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def test_a_refusal_of_oauth_is_no_message():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Closed) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with pytest.raises(HandshakeError) as failure:
+                handshake(f"http://127.0.0.1:{server.server_port}/mcp", mode="legacy", timeout=20)
+        finally:
+            server.shutdown()
+            thread.join()
+    messages = failure.value.trace.messages
+    assert list(messages.sender) == ["client"]
+
+
 class Moved(BaseHTTPRequestHandler):
     """An MCP endpoint that has moved to its address with a slash, and once more where ``elsewhere`` is set."""
 

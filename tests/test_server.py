@@ -236,6 +236,8 @@ def test_rounds_keep_nothing_in_the_server_and_trust_no_state():
         )
     )
     assert list(two["inputRequests"]) == ["sampling"]
+    for responses in ([], {"roots": 7}):
+        assert answer(call(server, "tools/call", {**first, "inputResponses": responses}))["code"] == -32602
     other = {**first, "name": "ask-roots", "requestState": one["requestState"]}
     assert answer(call(server, "tools/call", other))["code"] == -32602  # bound to its request
     assert (

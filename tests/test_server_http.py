@@ -7,8 +7,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -69,6 +71,11 @@ def test_modern_headers_must_say_what_the_body_says(served):
     method = {**MODERN, "mcp-method": "tools/call"}
     assert post(url, called, **method).json()["error"]["code"] == -32020
     assert post(url, called, **method, **{"mcp-name": "=?base64?ZWNobw==?="}).json()["result"]["isError"] is False
+    padded = HTTPConnection(urlsplit(url).netloc, timeout=10)  # httpx2 sends no such header
+    names = {**method, "accept": BOTH, "content-type": "application/json", "mcp-name": "  echo  "}
+    padded.request("POST", "/mcp", json.dumps(called), names)
+    assert padded.getresponse().status == 200  # RFC 9110 5.5: spaces around a value are not part of it
+    padded.close()
     assert post(url, called, **method, **{"mcp-name": "fail"}).json()["error"]["code"] == -32020
 
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 import httpx2
 
-from mcplab.live.capture import Recording, is_message, kept, raw
+from mcplab.live.capture import Recording, kept, raw
+from mcplab.live.exchanges import speaks
 from mcplab.live.sse import SseEvent, SseParser
 from mcplab.model import Http
 from mcplab.redaction import MASKS
@@ -192,7 +193,7 @@ class _Body(httpx2.AsyncByteStream):
             self._capture.add("close", slot.conn, http=Http(exchange=name), by=by, reason=reason, **marks)
         else:
             body = bytes(self._held)
-            if body and is_message(body):
+            if body and speaks(body):
                 self._capture.text(slot.conn, "s2c", body, http=Http(**self._facts), known=True)
             elif body:
                 self._add("http", http=Http(**self._facts), **raw(body))

@@ -375,6 +375,9 @@ class Behaviour:
         responses = params.get("inputResponses", {})
         if not isinstance(responses, dict):
             raise Refusal(-32602, "Invalid params: inputResponses must be an object")
+        for key, response in responses.items():
+            if not isinstance(response, dict):
+                raise Refusal(-32602, f"Invalid params: the response for {key!r} must be an object")
         return {**given, **responses}
 
     def _input_required(self, params: dict[str, Any], given: dict[str, Any], want: Want) -> dict[str, Any]:

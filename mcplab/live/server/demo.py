@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -93,7 +93,12 @@ def arguments(config: Config, log: str | None = None) -> list[str]:
 
 @contextlib.contextmanager
 def serving(
-    config: Config | None = None, *, port: int = 0, log: str | Path | None = None, **options: Any
+    config: Config | None = None,
+    *,
+    port: int = 0,
+    log: str | Path | None = None,
+    make: Callable[[Config, Wire], Any] | None = None,
+    **options: Any,
 ) -> Iterator[Served]:
     """A demo server over HTTP on 127.0.0.1, in a thread of this process, until the block ends.
 
@@ -101,6 +106,7 @@ def serving(
         config: what it is; ``options`` are ``Config``'s, for short.
         port: 0 takes a free one.
         log: a file that gets what it read and wrote.
+        make: gives another ASGI application than the demo server's own; its event ``over`` ends every stream.
 
     Raises:
         MCPLabError: the port is taken, or the server did not start.
@@ -117,7 +123,7 @@ def serving(
         raise MCPLabError(f"port {port} of 127.0.0.1: {error.strerror}; port 0 takes a free one") from error
     listener.listen(128)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/{'sse' if config.old_sse else 'mcp'}"
-    runner = _Runner(config, wire, listener)
+    runner = _Runner(config, wire, listener, make)
     thread = threading.Thread(target=runner.run, name="mcplab-demo", daemon=True)
     thread.start()
     runner.started.wait(30)
@@ -135,8 +141,10 @@ def serving(
 class _Runner:
     """The thread's side: a loop with uvicorn, or a bare socket for faults below HTTP."""
 
-    def __init__(self, config: Config, wire: Wire, listener: socket.socket) -> None:
-        self.config, self.wire, self.listener = config, wire, listener
+    def __init__(
+        self, config: Config, wire: Wire, listener: socket.socket, make: Callable[[Config, Wire], Any] | None
+    ) -> None:
+        self.config, self.wire, self.listener, self.make = config, wire, listener, make
         self.app: Any = None
         self.started = threading.Event()
         self.failure: BaseException | None = None
@@ -167,7 +175,7 @@ class _Runner:
             from mcplab.live.server.oldsse import SseServer as App
         else:
             from mcplab.live.server.http import HttpServer as App
-        self.app = App(self.config, self.wire)
+        self.app = (self.make or App)(self.config, self.wire)
         server = uvicorn.Server(
             uvicorn.Config(self.app, log_config=None, lifespan="off", timeout_graceful_shutdown=1, ws="none")
         )

@@ -239,7 +239,7 @@ class HttpServer:
             if found is None:
                 words = f"Header mismatch: {name} is missing{names if data else ''}"
                 raise Refused(400, -32020, words, data)
-            if isinstance(value, str) and _decoded(found) != value:
+            if isinstance(value, str) and _decoded(found.strip(" \t")) != value:  # RFC 9110 5.5: not part of the value
                 raise Refused(400, -32020, f"Header mismatch: {name} {found!r} is not what the body says", data)
 
     def _session(self, request: Request, message: Any, version: str) -> tuple[Session, str]:

@@ -185,9 +185,9 @@ def get_stream_no_response(m: Fact) -> Outcome:
         return None
     if m.kind in CALLS:
         return KEPT
-    if post.headers is None:
+    if post.headers is None or post.exchange.content_type is None:
         return UNKNOWN
-    if "last-event-id" in post.headers:
+    if "last-event-id" in post.headers or not post.exchange.streams:  # a refusal with a JSON body is no stream
         return None
     return broken("a response on a GET stream that resumes nothing", related=(post.seq,))
 

@@ -81,11 +81,24 @@ def request_id_reuse(m: Fact) -> Outcome:
     if m.method == "initialize" and m.sender == "client" and m.session.phase in ("", "answered"):
         if m.session.phase == "answered":
             used["client"], used["server"] = Ids(), Ids()  # a new session on the same line
-    elif m.method == "initialize" and m.sender == "client" and m.session.phase == "refused":
+    elif m.method == "initialize" and m.sender == "client" and (m.session.phase == "refused" or _turned_away(m)):
         used["client"] = Ids()  # the first attempt made no session
     if used[m.sender or "client"].add(ident):
         return broken(f"id {_short(ident)} was used before by the {m.sender} in this session")
     return KEPT if m.session.began or m.method == "initialize" else UNKNOWN
+
+
+def _over(other: Fact, m: Fact) -> bool:
+    """Had the POST of the other got a response, before ``m``, in which no answer can come any more?"""
+    if other.post is None or m.post is None or other.post.exchange.response is None:
+        return False
+    return other.post.exchange.response < m.post.exchange.first and not other.post.exchange.streams
+
+
+def _turned_away(m: Fact) -> bool:
+    """Was the initialize before this one refused by an HTTP status alone?"""
+    before = [other for other in m.session.open.values() if other.method == "initialize"]
+    return any(_over(other, m) and (other.post.exchange.status or 0) >= 400 for other in before if other.post)
 
 
 def in_flight_unique(m: Fact) -> Outcome:
@@ -101,6 +114,7 @@ def in_flight_unique(m: Fact) -> Outcome:
             and other.body.get("id") == ident
             and other.cancelled is None
             and (m.post is None or other.post is None or other.post.exchange.ended is None)
+            and not _over(other, m)
         ):
             return broken(f"id {_short(ident)} belongs to a request without an answer", related=(other.seq,))
     return KEPT if m.session.opened or m.session.transport != "stdio" else UNKNOWN
