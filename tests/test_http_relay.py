@@ -53,7 +53,7 @@ FOREIGN = {
     "connect": (400, ask("CONNECT", "127.0.0.1:80", b"")),
     "websocket": (501, ask("GET", body=b"", Upgrade="websocket", Connection="Upgrade")),
     "no http": (400, b"\x16\x03\x01\x02\x00\x01\x00"),
-    "http/2": (400, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    "http/2": (505, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     "both lengths": (400, ask(transfer_encoding="chunked")),
     "bad length": (400, ask("POST", body=b"", Content_Length="1x")),
     "bad chunk": (400, ask(body=b"", transfer_encoding="chunked") + b"zz\r\n"),
