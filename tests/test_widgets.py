@@ -13,6 +13,7 @@ import pytest
 
 import mcplab
 from mcplab import TraceError, make_trace, read_trace
+from mcplab.live.recorder import Recorder
 from mcplab.widgets import panel, watch
 from mcplab.widgets.browser import LONGEST, PAGE
 from mcplab.widgets.view import WITHOUT
@@ -257,3 +258,19 @@ def test_choices_stay_while_the_capture_grows(tmp_path):
     assert len(shown.panel._at) == 10
     shown.close()
     assert isinstance(shown.panel._at, np.ndarray)
+
+
+def test_a_recorder_is_watched_while_it_writes(tmp_path):
+    with Recorder(tmp_path / "t.jsonl", header={"transport": "stdio"}) as recorder:
+        shown = watch(recorder, every=60)
+        recorder.text("c1", "c2s", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+        assert shown.tick()
+        assert shown.panel is not None
+        assert len(shown.panel.view.trace) == 1
+        recorder.text(
+            "c1", "c2s", b'{"jsonrpc":"2.0","id":2,"method":"x","params":{"token":"t"}}'
+        )  # the header changes
+        assert shown.tick()
+        assert len(shown.panel.view.trace) == 2
+        assert shown.panel.view.trace.header["redacted"] == ["msg.params.token"]
+        shown.close()

@@ -208,8 +208,8 @@ def watch(recorder: Any, *, every: float = EVERY) -> Watch:
     """A panel on a capture while it is recorded.
 
     Args:
-        recorder: the path of a version 1 trace that is being written, anything that has such a ``path``, or a
-            recorder of this process.
+        recorder: a ``Recorder``, the path of a version 1 trace that is being written, anything else that has such a
+            ``path``, or a ``Capture`` of this process.
         every: seconds between two looks.
 
     In a notebook it runs in the kernel's own loop, so it draws between cells and while a handshake waits; elsewhere a
