@@ -194,7 +194,8 @@ def compare(
             ``mcplab.load(["bundled:", "mine.jsonl"])``; its client need not be known to anyone.
         by: client, client_version, config, transport, era, instance or trace, or a list of them.
         party: whose declarations: client or server.
-        tier: ``observed`` (messages), ``exercised`` (what was used), ``read``, ``listed``, or ``all``.
+        tier: ``observed`` (messages), ``exercised`` (what was used), ``read``, ``listed``, or ``all``, which leaves out
+            clients that only a published table lists.
         long: one row a cell in place of a matrix.
         claims: for ``read``, ``listed`` and ``all``: what ``mcplab.claims`` gives; None: the bundled ones.
 

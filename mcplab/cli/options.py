@@ -10,6 +10,8 @@ import typer
 from mcplab.cli.output import Format, note
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from mcplab.traces import Traces
 
 SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -36,13 +38,36 @@ Output = Annotated[
     ),
 ]  # fmt: skip
 Party = Annotated[str, typer.Option("--party", metavar="client|server", help="Whose declarations.")]
+Claims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--claims", metavar="FILE", show_default=False,
+        help="What is claimed: as for mcplab claims; may be repeated. Default: the bundled claims.",
+    ),
+]  # fmt: skip
+Bundled = Annotated[bool, typer.Option("--with-bundled", help="The bundled captures too, beside those that are named.")]
 
 
-def captures(given: list[str] | None, clients: list[str] | None = None) -> Traces:
+def claimed(given: list[str] | None) -> pd.DataFrame | None:
+    """The claims that the command line names; None: it names none. What was left aside is noted on stderr."""
+    if not given:
+        return None
+    import pandas as pd
+
+    from mcplab.published import claims
+
+    found = [claims(None if name == "bundled:" else name) for name in given]
+    for frame in found:
+        for file, error in frame.attrs["failed"]:
+            note(f"mcplab: left out {error if file in error else f'{file}: {error}'}")
+    return pd.concat(found, ignore_index=True)
+
+
+def captures(given: list[str] | None, clients: list[str] | None = None, *, bundled: bool = False) -> Traces:
     """The captures that the command line names; what could not be read is noted on stderr."""
-    from mcplab.sources import load, of_client
+    from mcplab.sources import BUNDLED, load, of_client
 
-    traces = load(given or None)
+    traces = load([*given, BUNDLED] if given and bundled else given or None)
     failed = traces.failed
     if len(failed):
         file, error = failed.iloc[0]

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mcplab.cli.options import SETTINGS, Clients, Output, Party, Shown, Sources, capture, captures, left_out
+from mcplab.cli.options import (
+    SETTINGS,
+    Bundled,
+    Claims,
+    Clients,
+    Output,
+    Party,
+    Shown,
+    Sources,
+    capture,
+    captures,
+    claimed,
+    left_out,
+)  # fmt: skip
 from mcplab.cli.output import Format, matrix, safe, say, show, wrote
 from mcplab.model import TraceError
 
@@ -98,7 +111,15 @@ def compare(
         ),
     ] = "client,client_version",
     party: Party = "client",
+    tier: Annotated[
+        str,
+        typer.Option(
+            "--tier", metavar="NAME", help="Whose word: observed (messages), exercised, read, listed; or all of them."
+        ),
+    ] = "observed",
+    claims: Claims = None,
     client: Clients = None,
+    bundled: Bundled = False,
     long: Annotated[bool, typer.Option("--long", help="A row a cell, with counts and evidence.")] = False,
     kind: Shown = Format.text,
     output: Output = None,
@@ -106,15 +127,19 @@ def compare(
     """Who declares which capability.
 
     Each cell is a state: absent, null, empty ({}), object, true, false, value; varies where more than one was seen;
-    unknown where no declaration was captured. With -o chart.svg (pdf, png) it is drawn.
+    unknown where no declaration was captured. Tiers other than observed say yes, no, varies or unknown. With
+    -o chart.svg (pdf, png) it is drawn.
     """
     import mcplab.comparison as comparison
+    import mcplab.tiers as tiers
 
-    found = captures(traces, client)
+    found = captures(traces, client, bundled=bundled)
     keys = [key.strip() for key in by.split(",") if key.strip()]
     _known(keys, comparison.BY, "--by")
     _known([party], comparison.PLACES, "--party")
-    frame = comparison.compare(found, by=keys if len(keys) > 1 else keys[0], party=party, long=long)
+    _known([tier], (*tiers.TIERS, "all"), "--tier")
+    by_keys = keys if len(keys) > 1 else keys[0]
+    frame = tiers.compare(found, by=by_keys, party=party, tier=tier, long=long, claims=claimed(claims))
     if output is not None and _drawn(output) and not long:
         from mcplab import plots
 
@@ -214,7 +239,8 @@ def timeline(
     """What happened on which channel, segment by segment.
 
     A segment shows the strongest of what fell into it: error, request, response, notification or ping.
-    With -o chart.svg (pdf, png) it is drawn.
+    With -o chart.svg (pdf, png) it is drawn, under lanes with every message; with --end, and with --axis seq in spite
+    of a clock, the segments alone.
     """
     import mcplab.bins as bins
     import mcplab.strips as strips
@@ -226,13 +252,16 @@ def timeline(
     if axis == "time" and not strips.has_clock(one):
         raise TraceError(f"{trace}: no event has a time stamp; --axis seq shows it event by event")
     seconds = step_seconds if step_seconds is not None else strips.step_for(one, steps)
+    frame = bins.timeline(one, steps=steps, step_seconds=seconds, end=end, instance=instance, axis=axis)
     if output is not None and _drawn(output):
         from mcplab import plots
 
-        tables = {"http": one.http, "events": one.events, "exchanges": one.exchanges}
-        ax = plots.timeline(one.messages, **tables, steps=steps, step_seconds=seconds)
-        return _write(ax, output)
-    frame = bins.timeline(one, steps=steps, step_seconds=seconds, end=end, instance=instance, axis=axis)
+        if end is not None or (axis == "seq" and strips.has_clock(one)):
+            return _write(plots.timeline(frame), output)  # the strip that was asked for, which no chart of lanes has
+        tables = {name: getattr(one, name) for name in ("messages", "http", "events", "exchanges")}
+        if instance is not None:
+            tables = {name: table[table["instance"] == instance] for name, table in tables.items()}
+        return _write(plots.timeline(tables.pop("messages"), **tables, steps=steps, step_seconds=seconds), output)
     if output is not None:
         return _write(frame, output)
     if kind is Format.text:
