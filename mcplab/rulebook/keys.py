@@ -2,9 +2,11 @@
 
 A rule says what it reads: ``envelope`` (members of the message and their types), ``session`` (state of the connection),
 ``meta`` (what a request says of itself), ``headers`` (the HTTP exchange), ``answer`` (how an answer stands to its
-request), ``history`` (that no id was used twice and nothing cancelled), ``handshake`` (that it is over), ``lists`` (that
-none was captured), or several of them. ``message`` (all that the message holds): it is called for each, and keeps nothing. Most messages of a capture are alike in all that, so most rules are judged once and then
-only counted. ``tests/test_rulebook_groups.py`` runs every example, case and capture with and without.
+request), ``history`` (that no id was used twice and nothing cancelled), ``handshake`` (that it is over), ``lists``
+(that none was captured), ``stdio`` (that no HTTP exchange carries it), ``message`` (all that the message holds: the
+check is called for each), or several of them. Most messages of a capture are alike in all that, so most rules are
+judged once and then only counted.
+``tests/test_rulebook_groups.py`` runs every example, case and capture with and without.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, Final
 from mcplab.rulebook.facts import Fact, Post, Session
 from mcplab.spec import META_LOG_LEVEL
 
-CHANGING: Final = ("history", "handshake", "lists")
+CHANGING: Final = ("history", "handshake", "lists", "stdio")
 READS: Final = ("envelope", "session", "meta", "headers", "answer", *CHANGING, "message")
 SESSION_HEADER: Final = "mcp-session-id"
 _ENDS: Final = ("open", "close", "end", "http-end")
@@ -50,6 +52,8 @@ class Keyring:
                 part = () if m.session.phase == "answered" and m.session.initialized is not None else None
             elif name == "lists":
                 part = lists(m)
+            elif name == "stdio":
+                part = () if m.post is None else None
             else:
                 part = self.exchange(m.session, m.post, m.kind, m.part, m.event)
             if part is None:
