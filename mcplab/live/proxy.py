@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -106,6 +107,16 @@ class Proxy:
         await self._hub.stop("the proxy was stopped")
         await self._server.wait_closed()
         self.recorder.close()
+
+    async def serve(self, ready: Callable[[], object]) -> None:
+        """Run until SIGINT or SIGTERM, in the main thread of a process; ``ready`` is called when clients may come."""
+        loop = asyncio.get_running_loop()
+        stopping = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopping.set)
+        async with self:
+            ready()
+            await stopping.wait()
 
     # In a thread -----------------------------------------------------------------------------------
 
