@@ -23,7 +23,7 @@ def test_labels_and_stems_never_cross(spots: list[tuple[float, float]]) -> None:
 def test_bars_on_one_level_do_not_touch_until_levels_run_out(bars: list[tuple[float, float]]) -> None:
     bars = sorted(bars)
     begin, end = [b for b, _ in bars], [b + long for b, long in bars]
-    level = flags.levels(begin, end, limit=1000)
+    level, _ = flags.levels(begin, end, limit=1000)
     for a in range(len(bars)):
         for b in range(a + 1, len(bars)):
             assert level[a] != level[b] or end[a] <= begin[b]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
@@ -39,11 +40,12 @@ def _fill(word: str, theme: str, ground: Ground) -> dict[str, Any]:
     return {"facecolor": colour, "edgecolor": ground.paper, "linewidth": 0, "hatch": _HATCH.get(word)}
 
 
-def key(word: str, theme: str, ground: Ground) -> Key:
-    """The legend's entry: the fill of the steps, or the symbol where only marks and segments show it."""
-    if word in ("error", "none"):
-        return Key(LOOKS[word].meaning, LOOKS[word])
-    return Key(LOOKS[word].meaning, patch=_fill(word, theme, ground))
+def keys(words: Collection[str], theme: str, ground: Ground) -> list[Key]:
+    """The legend's entries: the fill of the steps of each of these activities."""
+    found = [
+        Key(LOOKS[word].meaning, patch=_fill(word, theme, ground)) for word in reversed(ACTIVITIES) if word in words
+    ]
+    return [Key("heights:", bare=True), *found] if found else []
 
 
 def draw(

@@ -8,18 +8,21 @@ LEVELS = 6
 ROWS = 10
 
 
-def levels(begin: Sequence[float], end: Sequence[float], limit: int = LEVELS) -> list[int]:
-    """The lowest level at which each interval touches none before it; at ``limit`` levels the last one is shared.
+def levels(begin: Sequence[float], end: Sequence[float], limit: int = LEVELS) -> tuple[list[int], int]:
+    """The lowest level at which each interval touches none before it, and how many found none and share the last.
 
     Intervals come in the order of ``begin``.
     """
     free = [float("-inf")] * limit
     found = []
+    shared = 0
     for start, stop in zip(begin, end, strict=True):
-        level = next((at for at in range(limit) if free[at] <= start), limit - 1)
+        level = next((at for at in range(limit) if free[at] <= start), limit)
+        if level == limit:
+            level, shared = limit - 1, shared + 1
         free[level] = max(free[level], stop)
         found.append(level)
-    return found
+    return found, shared
 
 
 def label_rows(x: Sequence[float], width: Sequence[float], limit: int = ROWS) -> list[int]:

@@ -43,12 +43,16 @@ class Item(NamedTuple):
 
 
 class Half(NamedTuple):
-    """One side of a lane: its items, its labels as (x, text, row), and how many points it takes."""
+    """One side of a lane: its items, its labels as (x, text, row), and how many points it takes.
+
+    ``unlabelled``: labels for which there is no room. ``covered``: items that lie on others.
+    """
 
     items: list[Item]
     labels: list[tuple[float, str, int]]
     size: float
     unlabelled: int
+    covered: int
 
 
 def word_of(code: int) -> str:
@@ -90,19 +94,20 @@ def half(scene: Scene, lane: int, side: int, scale: float, labelled: bool, fade:
         x = float(scene.event_x[at])
         rough.append(Item(-1 - int(at), x, x, int(scene.event_activity[at]), 0, True, False))
     rough.sort(key=lambda item: (item.x, scene.seq[item.row] if item.row >= 0 else scene.event_seq[-1 - item.row]))
-    level = levels([item.x for item in rough], [max(item.end, item.x + (MARK + 1) / scale) for item in rough])
+    ends = [max(item.end, item.x + (MARK + 1) / scale) for item in rough]
+    level, covered = levels([item.x for item in rough], ends)
     items = [item._replace(level=level) for item, level in zip(rough, level, strict=True)]
     deepest = max((item.level for item in items), default=0)
     labels: list[tuple[float, str, int]] = []
-    dropped = 0
+    named = sorted((item.x, _label(scene, item)) for item in items if _label(scene, item))
+    dropped = len(named)
     if labelled:
-        named = sorted((item.x, _label(scene, item)) for item in items if _label(scene, item))
         rows = label_rows([x * scale for x, _ in named], [measure(text) + 8 for _, text in named])
         labels = [(x, text, row) for (x, text), row in zip(named, rows, strict=True) if row >= 0]
         dropped = rows.count(-1)
     high = max((row for _, _, row in labels), default=-1) + 1
     size = BASE + (deepest + 1) * LEVEL + (high * FLAG + 3 if high else 0)
-    return Half(items, labels, size, dropped)
+    return Half(items, labels, size, dropped, covered)
 
 
 def _label(scene: Scene, item: Item) -> str:

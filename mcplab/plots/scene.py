@@ -5,7 +5,7 @@ Pure arrays: nothing here draws, and nothing here loops over messages.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,8 @@ from mcplab.model import ACTIVITIES, CHANNELS
 
 NEEDED = ("seq", "sender", "kind", "channel", "activity")
 NO_CLOCK = np.iinfo(np.int64).min
+MOST_LANES: Final = 12
+"""More lanes are no page: the instances that carry least then share theirs."""
 
 
 class Lane(NamedTuple):
@@ -29,7 +31,8 @@ class Scene(NamedTuple):
     ``x`` is seconds or seq, NaN where a message has no clock and the others have one; ``lane`` indexes ``lanes``;
     ``activity`` indexes ``ACTIVITIES``; ``side`` is 1 for the client's messages (above), -1 for the server's, 0 where
     nobody sent it; ``answer`` is the row of a request's answer, -1 without one; ``start`` and ``zero`` are the earliest
-    origin; ``zero`` and ``micros`` are microseconds since 1970, ``NO_CLOCK`` where there is no time.
+    origin; ``zero`` and ``micros`` are microseconds since 1970, ``NO_CLOCK`` where there is no time; ``together`` is
+    how many instances share the last lanes.
     """
 
     lanes: list[Lane]
@@ -58,6 +61,7 @@ class Scene(NamedTuple):
     event_micros: np.ndarray
     unclocked: int
     asks_person: np.ndarray
+    together: int
 
 
 def build(
@@ -90,7 +94,12 @@ def build(
     x = _place(messages, stamps[0], origin, clock)
     event_x = _place(extra, stamps[1], origin, clock)
 
-    index, lane_of = _lanes(messages, extra, streams)
+    if messages.empty and extra.empty:
+        raise ValueError("nothing to draw: no event of these frames was on a channel")
+    together = _together(messages, extra)
+    if together:
+        messages, extra, streams = (_renamed(part, together) for part in (messages, extra, streams))
+    index, lane_of = _lanes(messages, extra, streams, last=_all_of(together))
     side = np.select([messages["sender"] == "client", messages["sender"] == "server"], [1, -1], 0)
     kind = messages["kind"].astype(object).to_numpy()
     first = min((value for value in origin.values() if value != NO_CLOCK), default=None)
@@ -109,7 +118,7 @@ def build(
         activity=_codes(messages["activity"]),
         answer=_answers(messages),
         group=_groups(messages),
-        streams=_streams(streams, lane_of[2], origin, clock),
+        streams=_streams(streams, lane_of[2], origin, clock, _ends([messages, extra], list(stamps), clock)),
         event_seq=extra["seq"].to_numpy(dtype=np.int64),
         event_x=event_x,
         event_lane=lane_of[1],
@@ -121,6 +130,7 @@ def build(
         event_micros=stamps[1],
         unclocked=int(np.isnan(x).sum() + np.isnan(event_x).sum()),
         asks_person=_asks_person(messages, exchanges),
+        together=len(together),
     )
 
 
@@ -211,7 +221,30 @@ def _place(frame: pd.DataFrame, micros: np.ndarray, origin: dict[str, int], cloc
     return np.where(micros == NO_CLOCK, np.nan, (micros - zero) / 1e6)
 
 
-def _lanes(*parts: pd.DataFrame) -> tuple[list[Lane], list[np.ndarray]]:
+def _together(messages: pd.DataFrame, extra: pd.DataFrame) -> frozenset[str]:
+    """The instances with fewest messages, which share lanes where otherwise there would be more than a page holds."""
+    both = [part[["instance", "channel"]].drop_duplicates() for part in (messages, extra)]
+    lanes = pd.concat(both).drop_duplicates()
+    if len(lanes) <= MOST_LANES or lanes["instance"].nunique() == 1:
+        return frozenset()
+    need = lanes.groupby("instance", dropna=False).size()
+    carried = messages["instance"].value_counts().reindex(need.index).fillna(0)
+    order = carried.sort_values(ascending=False, kind="stable").index
+    room = MOST_LANES - lanes["channel"].nunique()
+    alone = (need.reindex(order).cumsum() <= room).to_numpy()
+    return frozenset(map(str, order[~alone]))
+
+
+def _renamed(part: pd.DataFrame, together: frozenset[str]) -> pd.DataFrame:
+    names = part["instance"].astype(object)
+    return part.assign(instance=names.where(~names.isin(together), _all_of(together)))
+
+
+def _all_of(together: frozenset[str]) -> str:
+    return f"{len(together):,} instances together"
+
+
+def _lanes(*parts: pd.DataFrame, last: str = "") -> tuple[list[Lane], list[np.ndarray]]:
     """Lanes by instance as they appear, channels in the order of all tables; and the lane of each row of each part."""
     keys = [
         pd.MultiIndex.from_arrays([part["instance"].fillna(""), part["channel"].fillna("unknown")]) for part in parts
@@ -219,7 +252,7 @@ def _lanes(*parts: pd.DataFrame) -> tuple[list[Lane], list[np.ndarray]]:
     seen = list(dict.fromkeys(key for part in keys for key in part.unique()))
     order = {instance: at for at, instance in enumerate(dict.fromkeys(instance for instance, _ in seen))}
     known = {channel: at for at, channel in enumerate(CHANNELS)}
-    seen.sort(key=lambda key: (order[key[0]], known.get(key[1], len(known))))
+    seen.sort(key=lambda key: (key[0] == last, order[key[0]], known.get(key[1], len(known))))
     index = pd.MultiIndex.from_tuples(seen)
     return [Lane(*map(str, key)) for key in seen], [index.get_indexer(part) for part in keys]
 
@@ -243,22 +276,34 @@ def _answers(messages: pd.DataFrame) -> np.ndarray:
     return joined["row"].fillna(-1).to_numpy(dtype=np.int64)
 
 
-def _streams(http: pd.DataFrame, lane: np.ndarray, origin: dict[str, int], clock: bool) -> np.ndarray:
-    """Rows of (lane, begin, end, whether its end was seen)."""
+def _ends(parts: list[pd.DataFrame], stamps: list[np.ndarray], clock: bool) -> dict[str, float]:
+    """Trace -> its last moment: microseconds since 1970, or seq."""
+    names = np.concatenate([part["trace"].astype(object).to_numpy() for part in parts])
+    last = np.concatenate(stamps if clock else [part["seq"].to_numpy(dtype=np.int64) for part in parts])
+    return pd.Series(last).groupby(names).max().to_dict()  # type: ignore[return-value]
+
+
+def _streams(
+    http: pd.DataFrame, lane: np.ndarray, origin: dict[str, int], clock: bool, ends: dict[str, float]
+) -> np.ndarray:
+    """Rows of (lane, begin, end): one whose end was not seen lasts as long as its trace."""
     if not len(http):
-        return np.empty((0, 4))
+        return np.empty((0, 3))
+    ended = http["ended"].astype("boolean").fillna(False).to_numpy(dtype=bool)
+    trace = http["trace"].astype(object).map(ends)
     if clock:
         zero = http["trace"].astype(object).map(origin).fillna(NO_CLOCK).to_numpy(dtype=np.int64)
         opened, asked, closed = (_micros(http[name]) for name in ("response_ts", "ts", "last_ts"))
         begin = (np.where(opened == NO_CLOCK, asked, opened) - zero) / 1e6
-        end = (closed - zero) / 1e6
+        over = np.where(ended, closed, np.maximum(closed, trace.fillna(NO_CLOCK).to_numpy(dtype=np.int64)))
+        end = (over - zero) / 1e6
         good = (closed != NO_CLOCK) & (zero != NO_CLOCK) & ((opened != NO_CLOCK) | (asked != NO_CLOCK))
     else:
         begin = http["response_seq"].astype("Float64").fillna(http["seq"].astype("Float64")).to_numpy(dtype=float)
         end = http["last_seq"].to_numpy(dtype=float)
+        end = np.where(ended, end, np.fmax(end, trace.to_numpy(dtype=float)))
         good = np.ones(len(http), dtype=bool)
-    ended = http["ended"].astype("boolean").fillna(False).to_numpy(dtype=bool)
-    return np.column_stack([lane, begin, end, ended])[good]
+    return np.column_stack([lane, begin, end])[good]
 
 
 def _event_texts(extra: pd.DataFrame) -> np.ndarray:

@@ -23,10 +23,14 @@ from mcplab.plots.strip import Strip
 
 _MANY: Final = 600
 """More messages than this are drawn as densities."""
+_COVERED: Final = 40
+"""So too where more marks than this, and more than a third of them, would lie on others."""
 _NAMED: Final = 80
 """Up to so many labels are tried; beyond, marks speak alone."""
 _FADE: Final = 0.09
 """Part of the time axis over which a bar without an answer fades: its true end is not known."""
+_OVER: Final = 16.0
+"""Points above densities, for the words on their height."""
 _HEAD: Final = 15.0
 _GAP: Final = 7.0
 
@@ -73,7 +77,7 @@ def timeline(
     align
         ``clock``: all on one clock; ``start``: each trace from its own first event, which is the default for several.
     dense
-        Densities in place of single events. Default: above 600 messages.
+        Densities in place of single events. Default: above 600 messages, and where most would lie on each other.
     ax, title, caption, theme
         As in ``declarations``.
 
@@ -81,7 +85,8 @@ def timeline(
     -------
     Axes
         x is seconds from the first event, or seq where no event has a clock (the axis says which). The client's
-        messages are above a lane's line, the server's below. Artists have the gids ``bars`` (request to answer),
+        messages are above a lane's line, the server's below. Of more than 12 lanes those of the instances with fewest
+        messages are drawn as one instance's, last. Artists have the gids ``bars`` (request to answer),
         ``fades`` (no answer), ``streams``, ``marks:<activity>`` and ``strip:<row>:<activity>``.
     """
     if isinstance(frame.index, pd.MultiIndex) and "activity" not in frame.columns:
@@ -89,7 +94,7 @@ def timeline(
     made = scene.build(frame, http, events, align, exchanges)
     segments = strip.segments(made, steps, step_seconds)
     with paper.page(theme) as ground:
-        chart = _Chart(made, segments, (len(made.x) > _MANY) if dense is None else dense, theme, ground)
+        chart = _Chart(made, segments, dense, theme, ground)
         ax = chart.draw(ax, title, caption)
     paper.describe(ax, _sentence(made, title))
     return ax
@@ -98,8 +103,10 @@ def timeline(
 class _Chart:
     """Lays a scene out in points, then draws it; one use each."""
 
-    def __init__(self, made: Scene, segments: Strip, dense: bool, theme: str, ground: Ground) -> None:
-        self.scene, self.strip, self.dense, self.theme, self.ground = made, segments, dense, theme, ground
+    def __init__(self, made: Scene, segments: Strip, dense: bool | None, theme: str, ground: Ground) -> None:
+        self.scene, self.strip, self.theme, self.ground = made, segments, theme, ground
+        self.dense = len(made.x) > _MANY if dense is None else dense
+        self.free = dense is None
         self.several = len({lane.instance for lane in made.lanes}) > 1
         known = [x[~np.isnan(x)] for x in (made.x, made.event_x, made.streams[:, 1], made.streams[:, 2])]
         known += [segments.left, segments.left + segments.step]
@@ -114,6 +121,10 @@ class _Chart:
         width = paper.extent(ax)[0] if ax is not None else paper.PAGE - left - right
         low, high = self._limits()
         rows, tall = self._rows(width / (high - low))
+        if self.free and not self.dense and self._covered(rows) > max(_COVERED, len(self.scene.x) / 3):
+            self.dense = True
+            low, high = self._limits()
+            rows, tall = self._rows(width / (high - low))
         if ax is None and not self.dense:  # labels of late events run over the right edge: keep room for them
             over = self._overhang(rows, low, width / (high - low), width)
             if over > 0:
@@ -168,7 +179,7 @@ class _Chart:
                 y += _HEAD
             instance = lane.instance
             halves = None
-            up = down = density.TALL + 6
+            up, down = density.TALL + _OVER, density.TALL + 6
             if not self.dense:
                 fade = _FADE * (self.high - self.low)
                 one, two = (lanes.half(self.scene, number, side, scale, named, fade) for side in (1, -1))
@@ -178,6 +189,10 @@ class _Chart:
             rows.append(_Row(number, y + up, y, y + up + down, halves))
             y += up + down + _GAP
         return rows, y
+
+    @staticmethod
+    def _covered(rows: list[_Row]) -> int:
+        return sum(half.covered for row in rows for half in row.halves or ())
 
     def _overhang(self, rows: list[_Row], low: float, scale: float, width: float) -> float:
         ends = [
@@ -243,10 +258,9 @@ class _Chart:
     def _streams(self, ax: Axes, rows: list[_Row]) -> None:
         place = {row.lane: row for row in rows}
         colour = LOOKS["notification"].colour(self.theme)
-        for lane, begin, end, ended in _merged(self.scene.streams, 300):
+        for lane, begin, end in _merged(self.scene.streams, 300):
             row = place[int(lane)]
-            stop = end if ended else max(end, self.high)
-            box = Rectangle((begin, row.top + 1), stop - begin, row.bottom - row.top - 2, gid="streams", zorder=0.5)
+            box = Rectangle((begin, row.top + 1), end - begin, row.bottom - row.top - 2, gid="streams", zorder=0.5)
             box.set(facecolor=to_rgba(colour, 0.16), edgecolor=to_rgba(colour, 0.5), linewidth=0.4)
             ax.add_artist(box)
 
@@ -262,13 +276,17 @@ class _Chart:
         return "event" if self.strip.step == 1 else f"{self.strip.step:.0f} events"
 
     def _keys(self, rows: list[_Row]) -> list[Key]:
-        drawn = {ACTIVITIES[code] for code in np.unique(self.strip.cells)} | {
-            ACTIVITIES[code] for code in np.unique(np.concatenate([self.scene.activity, self.scene.event_activity]))
-        }
+        shown = {ACTIVITIES[code] for code in np.unique(self.strip.cells)}
+        heights = {ACTIVITIES[code] for code in np.unique(self.scene.activity)}
+        drawn = shown | heights | {ACTIVITIES[code] for code in np.unique(self.scene.event_activity)}
         if self.dense:
+            symbols = shown | ({"error"} & drawn)
             return [
-                density.key(word, self.theme, self.ground) for word in reversed(ACTIVITIES) if word in drawn
-            ] + self._stream_key()
+                *density.keys(heights, self.theme, self.ground),
+                *self._stream_key(),
+                Key("symbols:", bare=True),
+                *(Key(LOOKS[word].meaning, LOOKS[word]) for word in reversed(ACTIVITIES) if word in symbols),
+            ]
         keys = [Key(LOOKS[word].meaning, LOOKS[word]) for word in reversed(ACTIVITIES) if word in drawn]
         if ((self.scene.event_activity == 0) & ~np.isnan(self.scene.event_x)).any():
             keys.append(Key("open, close, HTTP without a message", line=lanes.other(self.ground)))
@@ -291,10 +309,16 @@ class _Chart:
         """What a reader must know whatever the caption is."""
         said = []
         if self.dense:
+            code = ACTIVITIES.index("error")
+            errors = (self.scene.activity == code).any() or (self.scene.event_activity == code).any()
             said.append(
-                f"Too many to draw one by one: heights are messages per {self._bin()}, each lane on its own scale; "
-                "a circled cross marks a moment with an error."
+                f"Too many to draw one by one: heights are messages per {self._bin()}, each lane on its own scale"
+                + ("; a circled cross marks a moment with an error." if errors else ".")
             )
+        if self.scene.together:
+            said.append(f"The {self.scene.together:,} instances with fewest messages are drawn together, last.")
+        if covered := self._covered(rows):
+            said.append(f"{_count(covered, 'mark')} lie on others.".replace("mark lie", "mark lies"))
         if self.scene.unclocked:
             said.append(f"{_count(self.scene.unclocked, 'event')} without a clock cannot be placed.")
         dropped = sum(half.unlabelled for row in rows for half in row.halves or ())
@@ -303,17 +327,17 @@ class _Chart:
         return " ".join(said)
 
 
-def _merged(streams: np.ndarray, limit: int) -> list[tuple[float, float, float, bool]]:
-    """(lane, begin, end, ended) of each stream; above ``limit`` those that overlap as one."""
-    rows = [(float(a), float(b), float(c), bool(d)) for a, b, c, d in streams]
+def _merged(streams: np.ndarray, limit: int) -> list[tuple[float, float, float]]:
+    """(lane, begin, end) of each stream; above ``limit`` those that overlap as one."""
+    rows = [(float(a), float(b), float(c)) for a, b, c in streams]
     if len(rows) <= limit:
         return rows
-    found: list[tuple[float, float, float, bool]] = []
-    for lane, begin, end, ended in sorted(rows):
+    found: list[tuple[float, float, float]] = []
+    for lane, begin, end in sorted(rows):
         if found and found[-1][0] == lane and begin <= found[-1][2]:
-            found[-1] = (lane, found[-1][1], max(end, found[-1][2]), ended and found[-1][3])
+            found[-1] = (lane, found[-1][1], max(end, found[-1][2]))
         else:
-            found.append((lane, begin, end, ended))
+            found.append((lane, begin, end))
     return found
 
 
