@@ -281,6 +281,9 @@ class Negotiation:
         if self.mode == "auto" and version is None and spoken:
             state = self._note(event, f"the server names legacy versions only: initialize with {spoken[-1]}")
             return replace(state, fell_back=words(event))._ask("initialize", spoken[-1])
+        if self.asked in supported:
+            what = f"the server refuses {self.asked} as unsupported and lists it as supported"
+            return self._fail(event, what, "it contradicts itself: only the server can mend that")
         return self._fail(
             event,
             f"no common version: asked for {self.asked}, the server speaks {', '.join(supported) or 'none'}",

@@ -55,6 +55,13 @@ def unsupported(*names: str, status: int | None = None) -> Refused:
     return Refused(-32022, "Unsupported", {"supported": list(names), "requested": "2026-07-28"}, status)
 
 
+def test_a_server_that_refuses_what_it_lists_contradicts_itself():
+    game, _ = play("modern", "http")
+    (failure,) = game.feed(unsupported("2026-07-28", status=400))
+    assert isinstance(failure, Fail)
+    assert failure.what == "the server refuses 2026-07-28 as unsupported and lists it as supported"
+
+
 # The seven rows of basic/versioning#compatibility-matrix ------------------------------------------------
 
 
