@@ -15,8 +15,10 @@ import anyio
 import pytest
 
 from mcplab.live.handshakes import handshake
+from mcplab.live.proxy import Proxy
 from mcplab.live.server.demo import serving
 from mcplab.model import HandshakeError
+from mcplab.traces import read_trace
 
 ROOT = Path(__file__).parents[1]
 
@@ -141,3 +143,20 @@ def test_its_server_and_our_handshake(sdk_server, mode):
     assert shake.label == ("2025-11-25 (legacy)" if (transport, mode) == ("sse", "auto") else expected)
     assert [answer.outcome for answer in shake.results] == ["result", "result"]
     assert shake.server_info["name"] == "sdk"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_its_server_through_the_proxy(sdk_server, mode, tmp_path):
+    transport, target = sdk_server
+    if transport == "stdio":
+        pytest.skip("the proxy is for HTTP")
+    then = [("tools/list", None), ("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}), ("x/y", {})]
+    direct = handshake(target, mode=mode, then=then, timeout=60)
+    with Proxy(target, tmp_path / "t.jsonl") as proxy:
+        passed = handshake(proxy.url, mode=mode, then=then, timeout=60)
+    assert passed.label == direct.label
+    talks = [
+        [(event.dir, event.text) for event in trace if event.kind == "message"]
+        for trace in (direct.trace, passed.trace, read_trace(tmp_path / "t.jsonl"))
+    ]
+    assert talks[0] == talks[1] == talks[2]
