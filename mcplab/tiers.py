@@ -221,9 +221,11 @@ def compare(
     first = comparison.compare(traces, by=by, party=party)  # says what is wrong with the arguments, too
     whole = statements(traces, claims, tier=None if tier == "all" else tier)
     whole = whole[whole["party"] == party]
-    paths = sorted(
-        {ROOT, *(first.index if tier == "all" else ()), *whole["path"]}, key=lambda path: path_key(path, party)
-    )
+    if tier == "all":
+        known = {*traces.connections["client"].dropna(), *whole.loc[whole["tier"] == "read", "client"]}
+        whole = whole[(whole["tier"] != "listed") | whole["client"].isin(known)]
+    seen = {ROOT, *(first.index if tier == "all" else ()), *whole["path"]}
+    paths = sorted(seen, key=lambda path: path_key(path, party))
     parts = {} if tier != "all" else {"observed": _observed(first, paths)}
     for one in TIERS[1:] if tier == "all" else (tier,):
         parts[one] = _answers(whole[whole["tier"] == one], keys, by, paths, one)
