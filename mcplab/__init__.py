@@ -52,6 +52,7 @@ _HOME = {
     "watch": "widgets",
     "spec": "spec",
     "data": "data",
+    "corpus": "corpus",
 }
 """Public name -> the module that holds it; a name that is a module stands for itself."""
 
