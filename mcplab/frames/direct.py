@@ -298,12 +298,12 @@ class Texts:
 
     def __init__(self, columns: Columns) -> None:
         self._blocks = columns.blocks
-        self._ends = np.cumsum(np.frombuffer(columns.sizes, "int64"))
+        self._ends = _slim(np.cumsum(np.frombuffer(columns.sizes, "int64")))
         self._sizes = columns.sizes
         self._starts = [0, *accumulate(map(len, columns.blocks))]
 
     def __getitem__(self, number: int) -> bytes:
-        end = int(self._ends[number])
+        end = self._ends[number]
         start = end - self._sizes[number]
         block = bisect_right(self._starts, start) - 1
         base = self._starts[block]

@@ -1,11 +1,12 @@
 """What ``wire.Wire`` knows of a capture, for one that was walked as numbers: each fact is made when it is asked for.
 
-Rules look closely at few messages of a big trace. For these, events, texts and exchanges come into being one by one, and
-go again.
+Rules look closely at few messages of a big trace. For these, events, texts and exchanges come into being one by one,
+and go again.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -22,6 +23,9 @@ from mcplab.model import Event, Http, Record
 
 T = TypeVar("T")
 _headers = msgspec.json.Decoder(dict[str, str])
+_events = msgspec.json.Decoder(Event)
+_SIDES = {ord("c"): Event("message", dir="c2s"), ord("s"): Event("message", dir="s2c"), ord("-"): Event("message")}
+_CLOSE = Event("close")
 _NO_HEADERS: dict[str, str] = {}
 
 
@@ -46,42 +50,50 @@ class Sparse:
         self.walked = walked
         columns, shells, posts, at = walked.columns, walked.shells, walked.posts, walked.at
         self.record = record
+        self._latest: tuple[int, Event] | None = None
+        self._peers = list(columns.peers)
+        self._closes = frozenset(columns.closes)
         self.transport = walked.transport if walked.transport is not None else ("http" if posts.http else None)
         self.disputed: dict[int, int] = {}
         events, count = len(columns.seq), len(at)
         self.events: Sequence[Event] = Made(events, self._event)
         self.texts = Texts(columns)
-        self.first_row = np.searchsorted(at, np.arange(events + 1)).astype("int32")
-        self.rows = Made(count, lambda row: Row(int(at[row]), None, Raw(self.texts[row])))
-        self.kind = Made(count, lambda row: KINDS[shells.kind[row]])
-        self.sender = Made(count, lambda row: "client" if walked.sent[row] else "server")
+        self.first_row = _plain(np.searchsorted(at, np.arange(events + 1)))
+        kinds, sent, saying, where = map(_plain, (shells.kind, walked.sent, walked.walk.saying, at))
+        self._methods_of, self._ids_of, self._reply = map(_plain, (shells.method, shells.id, walked.walk.reply))
+        self._place, self._conn = _plain(posts.event), _plain(posts.conn)
+        self.rows = Made(count, lambda row: Row(where[row], None, Raw(self.texts[row])))
+        self.kind = Made(count, lambda row: KINDS[kinds[row]])
+        self.sender = Made(count, lambda row: "client" if sent[row] else "server")
         self._methods: list[Any] = [None, *list(shells.methods)[1:]]
         self._ids: list[bytes] = list(shells.ids)
         self._said: list[tuple[str, str | None]] = list(walked.walk.said)
-        reply = walked.walk.reply
+        reply = self._reply
         self.method = Made(count, self._method)
         self.id = Made(count, self._id)
-        self.era = Made(count, lambda row: self._said[walked.walk.saying[row]][0])
-        self.version = Made(count, lambda row: self._said[walked.walk.saying[row]][1])
-        self.reply_to = Made(count, lambda row: None if reply[row] < 0 else int(reply[row]))
-        answers = np.flatnonzero(reply >= 0)[::-1]
+        self.era = Made(count, lambda row: self._said[saying[row]][0])
+        self.version = Made(count, lambda row: self._said[saying[row]][1])
+        self.reply_to = Made(count, lambda row: None if reply[row] < 0 else reply[row])
+        answers = np.flatnonzero(walked.walk.reply >= 0)[::-1]
         self.first_answer = np.full(count, -1)
-        self.first_answer[reply[answers]] = answers  # of several the last one written stays: the earliest
+        self.first_answer[walked.walk.reply[answers]] = answers  # of several the last one written stays: the earliest
         self.answer, self.meta = _Answers(self.first_answer), _Metas(walked)
         self._names = list(posts.conns)
-        self.conns = Made(events, lambda number: self._names[posts.conn[number]])
+        self.conns = Made(events, lambda number: self._names[self._conn[number]])
         self.exchange_of = Made(events, self._exchange)
         self.open: dict[int, Exchange] = {}
         self._heads: dict[int, dict[str, str]] = {}
+        self._facts: dict[int, Http] = {}
         self._bounds()
 
     def _bounds(self) -> None:
         """Of each exchange its events, one exchange after the other."""
         inside = np.flatnonzero(self.walked.posts.event >= 0)
         place = self.walked.posts.event[inside]
-        self._order = inside[np.argsort(place, kind="stable")]
-        self._starts = np.zeros(int(place.max(initial=-1)) + 2, dtype="int64")
-        np.cumsum(np.bincount(place, minlength=len(self._starts) - 1), out=self._starts[1:])
+        self._order = _plain(inside[np.argsort(place, kind="stable")])
+        starts = np.zeros(int(place.max(initial=-1)) + 2, dtype="int64")
+        np.cumsum(np.bincount(place, minlength=len(starts) - 1), out=starts[1:])
+        self._starts = _plain(starts)
 
     def openings(self) -> Iterator[int]:
         """Rows of requests of the client that begin something: each initialize, and all of the modern era."""
@@ -90,7 +102,7 @@ class Sparse:
         found = (walked.shells.kind == REQUEST) & walked.sent & ((walked.shells.method == INITIALIZE) | modern)
         return iter(np.flatnonzero(found).tolist())
 
-    def events_of(self, place: int) -> np.ndarray:
+    def events_of(self, place: int) -> Sequence[int]:
         """The events of an exchange."""
         return self._order[self._starts[place] : self._starts[place + 1]]
 
@@ -109,26 +121,23 @@ class Sparse:
     def exchange(self, place: int) -> Exchange:
         """An exchange as ``Wire`` gathers it, as far as rules ask for it."""
         columns, posts = self.walked.columns, self.walked.posts
-        numbers = self.events_of(place).tolist()
-        peer = list(columns.peers)[columns.peer[numbers[0]]]
-        found = Exchange(peer, str(columns.exchange[numbers[0]]), numbers[0])
-        closes = columns.closes
+        numbers = self.events_of(place)
+        found = Exchange(self._peers[columns.peer[numbers[0]]], str(columns.exchange[numbers[0]]), numbers[0])
         for number in numbers:
-            fact = columns.fact[number]
-            method, path, status, head = columns.facts[fact] or (UNSET, UNSET, UNSET, UNSET)
-            headers = UNSET if head is UNSET else self.headers(fact)
-            side = {99: "c2s", 115: "s2c"}.get(columns.dir[number], UNSET)
-            kind = "close" if number in closes else "message"
-            http = Http(method=method, path=path, status=status, headers=headers)
-            found.see(number, Event(kind=kind, dir=side), http)
+            place_of = columns.fact[number]
+            facts = self._facts.get(place_of)
+            if facts is None:
+                method, path, status, head = columns.facts[place_of] or (UNSET, UNSET, UNSET, UNSET)
+                headers = UNSET if head is UNSET else self.headers(place_of)
+                facts = self._facts[place_of] = Http(method=method, path=path, status=status, headers=headers)
+            found.see(number, _CLOSE if number in self._closes else _SIDES[columns.dir[number]], facts)
         found.initializes = bool(posts.initializes[place])
         found.channel = posts.channels[posts.channel[place]]
-        found.conn = self._names[posts.conn[numbers[0]]]
+        found.conn = self._names[self._conn[numbers[0]]]
         return found
 
     def _exchange(self, number: int) -> Exchange | None:
-        posts = self.walked.posts
-        place = int(posts.event[number]) if posts.http else -1
+        place = self._place[number] if self.walked.posts.http else -1
         if place < 0:
             return None
         found = self.open.get(place)
@@ -139,25 +148,33 @@ class Sparse:
         return found
 
     def _event(self, number: int) -> Event:
-        return msgspec.json.decode(self.record.lines[number], type=Event)
+        latest = self._latest
+        if latest is None or latest[0] != number:
+            latest = self._latest = number, _events.decode(self.record.lines[number])
+        return latest[1]
 
     def _method(self, row: int) -> str | None:
-        reply = self.walked.walk.reply[row]
-        return self._methods[self.walked.shells.method[row if reply < 0 else reply]]
+        reply = self._reply[row]
+        return self._methods[self._methods_of[row if reply < 0 else reply]]
 
     def _id(self, row: int) -> str | None:
-        code = self.walked.shells.id[row]
+        code = self._ids_of[row]
         return None if code == 0 else str(self._ids[code], "utf-8", "replace")
+
+
+def _plain(numbers: np.ndarray) -> array[int]:
+    """The same numbers where one at a time is asked for: numpy makes an object of its own for each."""
+    return array("i", numbers.astype("int32").tobytes())
 
 
 class _Answers:
     """Request row -> its first answer's row."""
 
     def __init__(self, first: np.ndarray) -> None:
-        self._first = first
+        self._first = _plain(first)
 
     def get(self, row: int) -> int | None:
-        found = int(self._first[row])
+        found = self._first[row]
         return None if found < 0 else found
 
 

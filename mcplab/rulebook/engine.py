@@ -25,7 +25,7 @@ from mcplab.rulebook.judging import LEGACY, MODERN, legacy_revision, modern_revi
 from mcplab.rulebook.keys import Keyring
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
 from mcplab.rulebook.outcome import UNKNOWN as CANNOT_TELL
-from mcplab.rulebook.plan import Entry, Group, Plan
+from mcplab.rulebook.plan import Entries, Entry, Group, Plan
 from mcplab.spec import LATEST_LEGACY
 
 MODERN_CODES: Final = (-32020, -32021, -32022)
@@ -143,6 +143,8 @@ class Run:
         if exchange is not None and post is not None:
             if number == exchange.first and exchange.method is not None and event.dir != "s2c":
                 self._other("http-request", "client", session, post, number)
+                if exchange.method != "POST":
+                    self._other("http-get", "client", session, post, number)
             if number == exchange.response:
                 self._other("http-response", "server", session, post, number)
             if number == exchange.last:
@@ -425,12 +427,7 @@ class Run:
             for needing in entries.needing:
                 if hidden or needing.search(raw) is not None:
                     self._each(fact, board, needing.entries)
-            if entries.across and self.given is None:
-                for rule, check in entries.across:
-                    said = check(fact)
-                    if said is not None:
-                        modern = modern_revision(fact.session.modern_version)
-                        self._note(self.board(fact.session.instance.name, modern), rule, said, fact)
+            self._across(fact, entries)
             return
         for newest, era in ((LATEST_LEGACY, "legacy"), (MODERN[-1], "modern")):
             if fact.era in (era, "unknown"):
@@ -441,6 +438,15 @@ class Run:
                     if said is not None and said != []:
                         board.unknown[rule] += 1
         fact.revision = None
+
+    def _across(self, fact: Fact, entries: Entries) -> None:
+        """Rules of the other era that are about this message too."""
+        if entries.across and self.given is None:
+            for rule, check in entries.across:
+                said = check(fact)
+                if said is not None:
+                    modern = modern_revision(fact.session.modern_version)
+                    self._note(self.board(fact.session.instance.name, modern), rule, said, fact)
 
     def _each(self, fact: Fact, board: Board, entries: tuple[Entry, ...]) -> None:
         kept = board.kept

@@ -160,7 +160,7 @@ class Listen:
 class Post:
     """One HTTP exchange as checks see it. Kept until its last event."""
 
-    __slots__ = ("answers", "era", "exchange", "facts", "kinds", "memory", "revision", "seq", "session")
+    __slots__ = ("answers", "era", "exchange", "facts", "fixed", "kinds", "memory", "revision", "seq", "session")
 
     def __init__(self, exchange: Exchange, session: Session, seq: int) -> None:
         self.exchange = exchange
@@ -169,6 +169,7 @@ class Post:
         self.facts: list[Fact] = []  # what the client sent in it
         self.kinds = ""  # kinds of facts in a word, with initialize told apart
         self.answers = 0  # messages that the server sent in it
+        self.fixed: tuple[Any, ...] | None = None  # what of its key does not change (keys.py), after the session's id
         self.era = "unknown"
         self.revision: str | None = None
         self.memory: dict[str, Any] = {}
@@ -194,7 +195,7 @@ class Fact:
 
     Attributes:
         kind: request, notification, result, error, invalid; text (no JSON-RPC), open, close, end; http-request,
-            http-response, sse.
+            http-get, http-response, sse.
         sender: client or server; None where the capture does not say.
         method: of an answer the one that it answers; None where that is not known.
         body: the JSON value of the message. Absent members are absent from it.

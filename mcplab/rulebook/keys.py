@@ -69,7 +69,9 @@ class Keyring:
             instance = session.instance
             said: Hashable
             if modern:
-                said = (repr(instance.discovered), instance.modern, session.opened, session.path)
+                said = (
+                    repr(instance.discovered), repr(instance.supported), instance.modern, session.opened, session.path,
+                )  # fmt: skip
             else:
                 said = (
                     session.phase, session.offered, session.negotiated, session.initialized is None, session.opened,
@@ -96,11 +98,14 @@ class Keyring:
             http = event.http
             if event.kind == "message" or event.raw or http.body is True:
                 return None
-        return (
-            self.state(session, post.era), self.headers(exchange.request_headers, session.session_id),
-            self.headers(exchange.response_headers, session.session_id), status, exchange.method, exchange.channel,
-            exchange.path, exchange.initializes, post.kinds, post.era, post.answers == 0, part,
-        )  # fmt: skip
+        fixed = post.fixed
+        if fixed is None or fixed[0] is not session.session_id:
+            fixed = post.fixed = (
+                session.session_id, self.headers(exchange.request_headers, session.session_id),
+                self.headers(exchange.response_headers, session.session_id), status, exchange.method, exchange.channel,
+                exchange.path, exchange.initializes,
+            )  # fmt: skip
+        return self.state(session, post.era), fixed[1:], post.kinds, post.era, post.answers == 0, part
 
     def headers(self, headers: Mapping[str, str], session_id: str | None) -> int:
         """A number for a set of headers; of a session id counts only whether it is the connection's."""
@@ -175,4 +180,6 @@ def answer(m: Fact) -> Hashable:
         return None
     if META_LOG_LEVEL in asked.meta or asked.method == "logging/setLevel":
         return None  # its level matters
-    return asked.post is m.post, asked.method, asked.era
+    if "inputResponses" in asked.params or "requestState" in asked.params:
+        return None  # what it answers matters
+    return asked.post is m.post, asked.method, asked.era, asked.part is None

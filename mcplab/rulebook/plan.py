@@ -33,7 +33,7 @@ _KINDS: Final = {
 }  # fmt: skip
 _ALONE: Final = {
     "open": "open", "close": "close", "end": "end", "sse": "sse", "http request": "http-request",
-    "http response": "http-response", "http end": "http-end",
+    "http get": "http-get", "http response": "http-response", "http end": "http-end",
 }  # fmt: skip
 _WHO: Final = {"client": ("client",), "server": ("server",), "any": ("client", "server")}
 NO_METHOD: Final = "-"
@@ -82,11 +82,12 @@ class Trigger:
 class Group:
     """Checks whose outcome follows from the same key (keys.py); those with ``unless`` only without these texts."""
 
-    __slots__ = ("_parted", "entries", "number", "reads", "unless")
+    __slots__ = ("_parted", "changing", "entries", "number", "reads", "unless")
 
     def __init__(self, number: int, reads: tuple[str, ...], entries: list[tuple[Entry, tuple[bytes, ...]]]) -> None:
         self.number = number
         self.reads = reads
+        self.changing = tuple(each for each in reads if each in CHANGING)
         self.entries = tuple(entry for entry, _ in entries)
         texts = dict.fromkeys(texts for _, texts in entries if texts)
         self.unless = tuple((1 << bit, _search(each)) for bit, each in enumerate(texts))
@@ -125,9 +126,12 @@ class Needing(NamedTuple):
 
 
 class Entries:
-    """The checks of one kind of event: by what they read (keys.py), by a text that they need, and the rest."""
+    """The checks of one kind of event: by what they read (keys.py), by a text that they need, and the rest.
 
-    __slots__ = ("across", "every", "groups", "needing", "raw", "rest")
+    ``reads``: what all of them read that say it, besides what changes on the way and the message itself.
+    """
+
+    __slots__ = ("across", "every", "groups", "needing", "number", "raw", "reads", "rest")
 
     def __init__(
         self, numbers: Iterator[int], rules: list[Rule], entries: tuple[Entry, ...], kind: str, named: bool
@@ -138,11 +142,13 @@ class Entries:
         reads: dict[str, set[str]] = {}
         needing: dict[tuple[tuple[bytes, ...], bool], list[Entry]] = {}
         rest: list[Entry] = []
+        steady: set[str] = set()
         for entry in entries:
             rule = rules[entry[0]]
             read = _of(rule.reads, kind)
             if read and not named and "envelope" in read:
                 read = ()
+            steady.update(read)
             texts, unless = _of(rule.contains, kind), _of(rule.unless, kind)
             if texts or "message" in read:
                 needing.setdefault((_bytes(texts), bool(read)), []).append(entry)
@@ -158,6 +164,8 @@ class Entries:
         )
         self.needing = tuple(Needing(_search(texts), tuple(group), pure) for (texts, pure), group in needing.items())
         self.rest = tuple(rest)
+        self.number = next(numbers, -1)
+        self.reads = tuple(each for each in READS if each in steady and each not in CHANGING and each != "message")
         self.raw = bool(needing) or any(group.unless for group in self.groups)
 
     def with_rest(self, rest: tuple[Entry, ...]) -> Entries:

@@ -9,6 +9,7 @@ for which some rule does not say what it reads (docs/rules.md).
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -17,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mcplab import pairing
-from mcplab.frames.direct import INITIALIZE, REQUEST, RESPONSE
+from mcplab.frames.direct import REQUEST, RESPONSE
 from mcplab.frames.links import Link
 from mcplab.frames.sparse import Sparse
-from mcplab.rulebook.engine import SPELLED, Board, Run, body_of
+from mcplab.rulebook.engine import MEMO, SPELLED, Board, Found, Run, body_of
 from mcplab.rulebook.facts import Fact, Session
 from mcplab.rulebook.judging import legacy_revision
-from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome
-from mcplab.rulebook.plan import Entry, Plan
+from mcplab.rulebook.outcome import KEPT, UNKNOWN, Broken, Outcome
+from mcplab.rulebook.plan import Entries, Entry, Group, Plan
 
 LOOKED_FOR: Final = ("_meta", '"capabilities"', '"task"')
 """Texts of which the engine itself takes note: with one of them a message is not ordinary."""
@@ -37,13 +38,17 @@ _ROUNDS: Final = 20
 
 
 class Kind(NamedTuple):
-    """Exchanges that have one outcome: rules kept and unknown once each, and checks that look at each message."""
+    """Exchanges that have one outcome: rules kept and unknown once each, and checks that look at each message.
+
+    ``said``: what these said of messages, by the number of their text, where they do not look at the request too.
+    """
 
     kept: tuple[int, ...]
     unknown: tuple[int, ...]
     requests: tuple[Entry, ...]
     answers: tuple[Entry, ...]
     asking: bool  # one of these checks looks at the request of an answer
+    said: dict[int, tuple[tuple[int, Outcome], ...]]
 
 
 class Swift(Run):
@@ -52,6 +57,7 @@ class Swift(Run):
     def __init__(self, wire: Sparse, links: dict[str, Link], plan: Plan, revision: str | None = None) -> None:
         self._wire = wire
         self._kinds: dict[Any, Kind | None] = {}
+        self._known: dict[Any, tuple[Any, int, Any]] = {}
         self._pairs = _Pairs(wire, plan)
         # a revision that was given stands for both eras: then each message is looked at
         self._flags = self._pairs.flags if revision is None else bytearray(len(wire.events))
@@ -68,17 +74,68 @@ class Swift(Run):
         elif self._flags[number] == 1:
             self._stretch(number)
 
+    def _judge(self, fact: Fact, kind: str, sender: str, method: str | None) -> None:
+        """As ever, but a text that comes again is not looked at again by checks that keep nothing of it."""
+        row = fact.row
+        text = self._pairs.texts[row] if row >= 0 else -1
+        if fact.revision is None or (row >= 0 and not self._pairs.repeated[text]):
+            return super()._judge(fact, kind, sender, method)
+        entries = self.plan.checks(fact.revision, sender, kind, method)
+        key = self.keys.key(entries.reads, fact)
+        if key is None or (row < 0 and entries.needing):
+            return super()._judge(fact, kind, sender, method)
+        board = self.board(fact.session.instance.name, fact.revision)
+        fixed: tuple[Group, ...] = entries.groups
+        for group in fixed:
+            if group.changing and self.keys.key(group.changing, fact) is None:
+                self._each(fact, board, group.entries)
+                fixed = tuple(each for each in fixed if each is not group)
+        known = self._known.get((entries.number, len(fixed), text, key))
+        if known is None or known[0] != fixed:
+            known = self._known[entries.number, len(fixed), text, key] = self._learnt(fact, board, entries, fixed)
+            if len(self._known) > MEMO:
+                self._known.clear()
+        else:
+            board.bulks[known[1]] = board.bulks.get(known[1], 0) + 1
+        if known[2]:
+            self._each(fact, board, known[2])
+        if entries.rest:
+            self._each(fact, board, entries.rest)
+        self._across(fact, entries)
+        return None
+
+    def _learnt(self, fact: Fact, board: Board, entries: Entries, fixed: tuple[Group, ...]) -> tuple[Any, int, Any]:
+        """What these groups say, noted; as (groups, their counts, checks to call each time, now not yet called)."""
+        raw = b"" if fact.raw is None else bytes(fact.raw)
+        hidden = entries.raw and (not raw or SPELLED.search(raw) is not None)
+        pure = [entry for group in fixed for entry in group.entries]
+        each: list[Entry] = []
+        for needing in entries.needing:
+            if hidden or needing.search(raw) is not None:
+                (pure if needing.pure else each).extend(needing.entries)
+        kept: list[int] = []
+        unknown: list[int] = []
+        for entry in pure:
+            said = entry[1](fact)
+            if said is KEPT:
+                kept.append(entry[0])
+            elif said is UNKNOWN:
+                unknown.append(entry[0])
+            elif said is not None:
+                each.append(entry)
+        bulk = self.plan.bulk(tuple(kept), tuple(unknown))
+        board.bulks[bulk] = board.bulks.get(bulk, 0) + 1
+        return fixed, bulk, tuple(each)
+
     def _stretch(self, number: int) -> None:
         """At the first exchange of a stretch: count all of it, or leave its events to be looked at one by one."""
         session = self.session(number)
         pairs = self._pairs
         groups = pairs.groups(number)
         done = self._settled(session, groups)
-        flags = self._flags
+        flags = np.frombuffer(self._flags, "u1")
         for asked, answers in groups:
-            for at in (pairs.at[asked], pairs.at[answers]):
-                for each in at.tolist():
-                    flags[each] = 2 if done else 0
+            flags[pairs.at[asked]] = flags[pairs.at[answers]] = 2 if done else 0
         if not done:
             super()._event(number)
 
@@ -131,7 +188,7 @@ class Swift(Run):
         post = None
         if place >= 0:
             post = self.post(wire.exchange(place), session, wire.walked.columns.seq[at[asked]])
-            if post.exchange.streams or post.exchange.method is None:
+            if post.exchange.streams or post.exchange.method != "POST":
                 return None
         seen = _Seen(self)
         request = self.fact(asked, session, post, None)
@@ -158,31 +215,71 @@ class Swift(Run):
             board.kept[rule] += times
         for rule in kind.unknown:
             board.unknown[rule] += times
-        if not kind.requests and not kind.answers:
-            return
+        if kind.requests:
+            self._each_of(session, kind, board, asked, asked, kind.requests)
+        if kind.answers:
+            self._each_of(session, kind, board, asked, answers, kind.answers)
+
+    def _each_of(
+        self, session: Session, kind: Kind, board: Board, asked: np.ndarray, rows: np.ndarray, checks: tuple[Entry, ...]
+    ) -> None:
+        """Call checks for each message. One whose text was met before has the same outcome."""
+        texts, said = self._pairs.texts, kind.said
+        sender = "client" if rows is asked else "server"
+        request = fact = None
+        seqs, at = self._wire.walked.columns.seq, self._pairs.at
+        for one, row, event in zip(asked.tolist(), rows.tolist(), at[rows].tolist(), strict=True):
+            number = -1 if kind.asking else texts[row]
+            outcomes = said.get(number)
+            if outcomes is None:
+                if fact is None or request is None:
+                    request, fact = self._examples(session, one, row)
+                self._set(request, one, kind.asking)
+                if request.post is not None:
+                    request.post.seq = request.seq
+                self._set(fact, row, True)
+                outcomes = self._outcomes(fact, checks)
+                if number >= 0 and not any(
+                    each.related or each.seq for _, each in outcomes if isinstance(each, Broken)
+                ):
+                    if len(said) >= MEMO:
+                        said.clear()
+                    said[number] = outcomes
+            for rule, each in outcomes:
+                if each is KEPT:
+                    board.kept[rule] += 1
+                elif each is UNKNOWN:
+                    board.unknown[rule] += 1
+                elif isinstance(each, Broken):
+                    seq, part = (seqs[event], None) if each.seq is None else (each.seq, each.part)
+                    board.broken.append(Found(rule, each, seq, part, sender, session.name))
+
+    @staticmethod
+    def _outcomes(fact: Fact, checks: tuple[Entry, ...]) -> tuple[tuple[int, Outcome], ...]:
+        found: list[tuple[int, Outcome]] = []
+        for rule, check in checks:
+            said = check(fact)
+            found += [(rule, each) for each in (said if isinstance(said, list) else (said,)) if each is not None]
+        return tuple(found)
+
+    def _examples(self, session: Session, asked: int, row: int) -> tuple[Fact, Fact]:
+        """A request, and itself or its answer, to be filled with one message after the other."""
         wire, post = self._wire, None
         if wire.walked.posts.http:
-            at = self._pairs.at[asked[0]]
+            at = self._pairs.at[asked]
             post = self.post(wire.exchange(int(wire.walked.posts.event[at])), session, wire.walked.columns.seq[at])
-        request = self.fact(int(asked[0]), session, post, None)
-        light = self.fact(int(answers[0]), session, post, request)
-        for one, two in zip(asked.tolist(), answers.tolist(), strict=True):
-            if kind.requests or kind.asking:
-                self._set(request, one)
-            if kind.requests:
-                self._each(request, board, kind.requests)
-            if kind.answers:
-                self._set(light, two)
-                self._each(light, board, kind.answers)
+        request = self.fact(asked, session, post, None)
+        return request, request if asked == row else self.fact(row, session, post, request)
 
-    def _set(self, fact: Fact, row: int) -> None:
-        """Let a fact be about another message of its kind."""
+    def _set(self, fact: Fact, row: int, whole: bool) -> None:
+        """Let a fact be about another message of its kind; ``whole``: with what it holds."""
         wire = self._wire
         fact.row = row
         fact.seq = wire.walked.columns.seq[self._pairs.at[row]]
-        fact.id = wire.id[row]
-        fact.raw = raw = wire.texts[row]
-        fact.hold(body_of(raw))
+        if whole:
+            fact.id = wire.id[row]
+            fact.raw = raw = wire.texts[row]
+            fact.hold(body_of(raw))
 
 
 class _Seen:
@@ -200,7 +297,7 @@ class _Seen:
         """Take an event in."""
         run = self._run
         entries = run.plan.checks(fact.revision or "", sender, kind, method)
-        self._pure = self._pure and not entries.rest
+        self._pure = self._pure and not entries.rest and not entries.across
         raw = b"" if fact.raw is None else bytes(fact.raw)
         hidden = entries.raw and (not raw or SPELLED.search(raw) is not None)
         for group in entries.groups:
@@ -214,19 +311,19 @@ class _Seen:
             alike, each = group.parted(group.mask(raw, hidden))
             self._look_at_each(each, kind)
             for entry in alike:
-                self._judge(entry, entry[1](fact), kind)
+                self._judge(entry[0], entry[1](fact))
         for needing in entries.needing:
             if hidden or needing.search(raw) is not None:
                 self._pure = self._pure and needing.pure
                 self._look_at_each(needing.entries, kind)
 
-    def _judge(self, entry: Entry, said: Outcome, kind: str) -> None:
+    def _judge(self, rule: int, said: Outcome) -> None:
         if said is KEPT:
-            self._kept.append(entry[0])
+            self._kept.append(rule)
         elif said is UNKNOWN:
-            self._unknown.append(entry[0])
+            self._unknown.append(rule)
         elif said is not None:
-            self._look_at_each((entry,), kind)
+            self._pure = False  # a breach names its message, and may name others
 
     def _look_at_each(self, entries: Iterable[Entry], kind: str) -> None:
         if kind in self._each:
@@ -239,7 +336,7 @@ class _Seen:
             return None
         each = self._each
         return Kind(
-            tuple(self._kept), tuple(self._unknown), tuple(each["request"]), tuple(each["result"]), self._asking
+            tuple(self._kept), tuple(self._unknown), tuple(each["request"]), tuple(each["result"]), self._asking, {}
         )
 
 
@@ -247,7 +344,8 @@ class _Pairs:
     """Ordinary exchanges: a request of the client's and its answer.
 
     ``flags``: of each event, 1 where it belongs to one. ``at``: a message's event. ``alike``: a number for exchanges
-    whose messages have the same members and hold the same of the texts that rules look for. ``ordinary``: of each
+    whose messages have the same members and hold the same of the texts that rules look for. ``texts``: of each message
+    a number for its text; ``repeated``: of each of these, whether several have it. ``ordinary``: of each
     connection, whether nothing in it looks back (``Session.ordinary``).
     """
 
@@ -261,6 +359,8 @@ class _Pairs:
         asked, answer = self._stretched(asked, answer, flags)
         self.flags = bytearray(flags.tobytes())
         self._grouped(asked, answer, texts)
+        self.texts = _numbers(wire)
+        self.repeated = (np.bincount(self.texts) > 1).tobytes()
 
     def _ordinary(self) -> np.ndarray:
         wire, walked = self._wire, self._wire.walked
@@ -378,25 +478,54 @@ def _texts(wire: Sparse, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     sample = [wire.texts[row] for row in range(0, count, step)]
     often = [word for word in words if sum(word.encode() in text for text in sample) > _OFTEN * len(sample)]
     rare = [word for word in words if word not in often]
-    odd = _matches(wire, "|".join([*map(re.escape, LOOKED_FOR), SPELLED.pattern.decode()]))
     found = np.zeros(count, dtype="int64")
     for word in often:
-        found = found * 2 + _matches(wire, re.escape(word))
-    if rare:
-        known: dict[tuple[bool, ...], int] = {}
-        held = np.zeros(count, dtype="int64")
-        for row in np.flatnonzero(_matches(wire, "|".join(map(re.escape, rare)))).tolist():
-            text = wire.texts[row]
-            held[row] = known.setdefault(tuple(word.encode() in text for word in rare), len(known) + 1)
-        found = _with(found, held)
-    return found, odd
+        found = found * 2 + _holding(wire, word.encode())
+    odd = np.zeros(count, dtype=bool)
+    held = np.zeros(count, dtype="int64")
+    known: dict[tuple[bool, ...], int] = {}
+    looked_for = [word.encode() for word in LOOKED_FOR]
+    pattern = "|".join([*map(re.escape, (*LOOKED_FOR, *rare)), SPELLED.pattern.decode()])
+    for row in np.flatnonzero(_matches(wire, pattern)).tolist():
+        text = wire.texts[row]
+        odd[row] = any(word in text for word in looked_for) or SPELLED.search(text) is not None
+        held[row] = known.setdefault(tuple(word.encode() in text for word in rare), len(known) + 1)
+    return _with(found, held), odd
+
+
+def _holding(wire: Sparse, word: bytes) -> np.ndarray:
+    """Which messages hold a text: quicker than a pattern where many do."""
+    columns = wire.walked.columns
+    ends, start, places = np.cumsum(np.asarray(columns.sizes, dtype="int64")), 0, array("q")
+    for block in columns.blocks:
+        at = block.find(word)
+        while at >= 0:
+            places.append(start + at)
+            at = block.find(word, at + len(word))
+        start += len(block)
+    rows = np.searchsorted(ends, np.frombuffer(places, "int64"), side="right")
+    found = np.zeros(len(ends), dtype=bool)
+    # a text that lies across two messages is in neither
+    found[rows[np.frombuffer(places, "int64") + len(word) <= ends[rows]]] = True
+    return found
+
+
+def _numbers(wire: Sparse) -> array[int]:
+    """Numbers of the messages' texts: equal numbers, equal texts. Equal texts far apart may have two."""
+    found = array("q")
+    top = 0
+    for texts in _arrays(wire):
+        coded = texts.dictionary_encode()
+        found.frombytes((coded.indices.to_numpy().astype("int64") + top).tobytes())
+        top += len(coded.dictionary)
+    return found
 
 
 def _matches(wire: Sparse, pattern: str) -> np.ndarray:
     """Which messages match a pattern."""
     parts: list[np.ndarray] = []
-    for array in _arrays(wire):
-        parts.append(pc.match_substring_regex(array, pattern).to_numpy(zero_copy_only=False))
+    for texts in _arrays(wire):
+        parts.append(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False))
     return np.concatenate(parts)
 
 

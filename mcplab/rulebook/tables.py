@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 import pandas as pd
 
@@ -19,6 +20,8 @@ from mcplab.rulebook.engine import Board, Found, Run
 from mcplab.rulebook.plan import Plan
 from mcplab.rulebook.stretches import Swift
 from mcplab.spec import REVISIONS, is_revision
+
+_SEQ: Final = attrgetter("seq")
 
 
 @cache
@@ -74,13 +77,17 @@ def findings(
 
 def add(columns: dict[str, list[Any]], run: Run, instance: str, name: str, *, hints: bool = False) -> None:
     """Append the findings of one instance of a capture to columns that may hold those of others."""
-    boards = {key[1]: board for key, board in run.boards.items() if key[0] == instance}
-    breaches = {revision: _by_rule(board) for revision, board in boards.items()}
+    boards = [(said, board) for said in (*REVISIONS, None) if (board := run.boards.get((instance, said))) is not None]
+    breaches = [_by_rule(board) for _, board in boards]
+    take = [columns[key].append for key in COLUMNS["findings"]]
     for number, rule in enumerate(run.plan.rules):
-        for said in [*REVISIONS, None]:
-            board = boards.get(said)
-            if board is not None and (said is None or said in rule.revisions):
-                _rows(columns, rule, number, board, breaches[said].get(number, []), said, instance, name, hints)
+        for (said, board), found in zip(boards, breaches, strict=True):
+            if said is None or said in rule.revisions:
+                serious = False
+                if number in found:
+                    serious = _broken(columns, rule, found[number], said, instance, name, hints)
+                if not serious:
+                    _other(take, rule, board.kept[number], board.unknown[number], said, instance, name)
 
 
 def _by_rule(board: Board) -> dict[int, list[Found]]:
@@ -90,44 +97,52 @@ def _by_rule(board: Board) -> dict[int, list[Found]]:
     return found
 
 
-def _rows(
-    columns: dict[str, list[Any]], rule: Rule, number: int, board: Board, found: list[Found], revision: str | None,
-    instance: str, name: str, hints: bool,
-) -> None:  # fmt: skip
+def _broken(
+    columns: dict[str, list[Any]], rule: Rule, found: list[Found], revision: str | None, instance: str, name: str,
+    hints: bool,
+) -> bool:  # fmt: skip
+    """A row a breach; True where one of them is more than a hint."""
     at = revision if revision is not None else rule.revisions[-1]
-    fixed = {
+    party = rule.party
+    found = sorted(found, key=_SEQ)
+    words = [each.said.confidence or rule.confidence[at] for each in found]
+    serious = any(word != "low" for word in words)
+    if not hints and "low" in words:
+        found = [each for each, word in zip(found, words, strict=True) if word != "low"]
+        words = [word for word in words if word != "low"]
+    same = {
         "rule": rule.id, "level": rule.level[at], "trace": name, "instance": instance, "revision": revision,
-        "title": rule.title, "section": rule.section[at],
+        "title": rule.title, "section": rule.section[at], "n": 1,
     }  # fmt: skip
-    serious = 0
-    for _, said, seq, part, sender, conn in sorted(found, key=lambda one: one.seq):
-        confidence = said.confidence or rule.confidence[at]
-        hint = confidence == "low"
-        serious += not hint
-        if hint and not hints:
-            continue
-        party = said.party or (rule.party if rule.party != "either" else sender or "either")
-        _add(
-            columns, fixed, confidence=confidence, party=party, verdict="hint" if hint else "broken",
-            conn=conn, seq=seq, part=part, anchor=said.anchor,
-            related=", ".join(str(seq) for seq in said.related) or None, n=1, detail=said.detail,
-        )  # fmt: skip
-    if serious:
-        return
-    kept, unknown = board.kept[number], board.unknown[number]
+    for key, value in same.items():
+        columns[key] += [value] * len(found)
+    columns["confidence"] += words
+    columns["party"] += [each.said.party or (party if party != "either" else each.sender or party) for each in found]
+    columns["verdict"] += ["hint" if word == "low" else "broken" for word in words]
+    columns["conn"] += [each.conn for each in found]
+    columns["seq"] += [each.seq for each in found]
+    columns["part"] += [each.part for each in found]
+    columns["anchor"] += [each.said.anchor for each in found]
+    columns["related"] += [", ".join(map(str, each.said.related)) or None for each in found]
+    columns["detail"] += [each.said.detail for each in found]
+    return serious
+
+
+def _other(
+    take: list[Callable[[Any], None]], rule: Rule, kept: int, unknown: int, revision: str | None, instance: str,
+    name: str,
+) -> None:  # fmt: skip
+    """The row of a rule that was not broken. ``take`` appends to each column, in their order."""
     if revision is None and not unknown:
         return  # nobody can say that the rule was not called on in a revision that nobody knows
+    at = revision if revision is not None else rule.revisions[-1]
     verdict = "unknown" if unknown else "kept" if kept else "unexercised"
-    _add(
-        columns, fixed, confidence=rule.confidence[at], party=rule.party, verdict=verdict, conn=None, seq=None,
-        part=None, anchor=None, related=None, n=kept + unknown, detail="",
+    row = (
+        rule.id, rule.level[at], rule.confidence[at], rule.party, verdict, name, instance, None, None, None, None, None,
+        kept + unknown, revision, rule.title, "", rule.section[at],
     )  # fmt: skip
-
-
-def _add(columns: dict[str, list[Any]], fixed: dict[str, Any], **more: Any) -> None:
-    row = {**fixed, **more}
-    for key, values in columns.items():
-        values.append(row[key])
+    for append, value in zip(take, row, strict=True):
+        append(value)
 
 
 def many(traces: Iterable[Any], **options: Any) -> pd.DataFrame:

@@ -121,9 +121,10 @@ def structured_text(m: Fact) -> Outcome:
     if value is ABSENT or not _final(m):
         return None
     content = m.result.get("content")
+    begins = "{" if isinstance(value, dict) else "[" if isinstance(value, list) else ""
     for block in content if isinstance(content, list) else []:
         text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
-        if isinstance(text, str):
+        if isinstance(text, str) and text.lstrip().startswith(begins):
             try:
                 if same(json.loads(text), value):
                     return KEPT
