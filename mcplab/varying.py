@@ -28,6 +28,9 @@ COMMAND: Final = ("how", "command", "cli", "argv", "args")
 MOST: Final = 400
 """Different configurations of one client beyond which joint differences are not searched."""
 
+MOST_VALUES: Final = 100
+"""Of how many values of one thing, all else equal, each pair is looked at."""
+
 ABOUT: Final = ("client", "client_version", "client_info", "transport")
 _SHOWN: Final = 5
 Setup = dict[tuple[str, str], str]
@@ -50,7 +53,7 @@ def settings(config: Mapping[str, Any]) -> dict[str, str]:
     for name, value in config.items():
         if value in ("", [], {}) or value is None:
             continue
-        if isinstance(value, str) and "=" in value:
+        if isinstance(value, str) and "=" in value and len(value) <= 10_000:
             try:
                 value = tomllib.loads(value)
             except (tomllib.TOMLDecodeError, RecursionError):
@@ -295,7 +298,7 @@ def _alone(all_runs: list[Run], paths: set[str]) -> dict[str, list[Row]]:
                 groups.setdefault(rest, {}).setdefault(run.setup.get(key), run)
         for rest, values in groups.items():
             given = {(name, text) for (factor, name), text in rest if factor == "configuration"}
-            for a, b in combinations(sorted(values, key=_value_key), 2):
+            for a, b in combinations(sorted(values, key=_value_key)[:MOST_VALUES], 2):
                 one, other = values[a], values[b]
                 factor = "era" if key[0] == "server" and one.era != other.era else key[0]
                 tried[factor, key[1], a, b] = tried.get((factor, key[1], a, b), 0) + 1

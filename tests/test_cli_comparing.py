@@ -1,0 +1,69 @@
+"""The commands that hold statements against each other, as one calls them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+from mcplab.cli import run
+from mcplab.traces import make_trace
+from tests.test_cli import initialize, invoke
+from tests.test_published import NOTE
+
+
+def test_a_capture_of_an_unknown_client_beside_the_bundled_ones(tmp_path):
+    mine = tmp_path / "mine.jsonl"
+    make_trace(initialize({"sampling": {}}, "never-heard-of-it")).save(mine)
+    alone = list(csv.reader(io.StringIO(invoke("compare", str(mine), "--by", "client", "-f", "csv"))))
+    assert alone[0] == ["path", "never-heard-of-it"]
+    both = list(csv.reader(io.StringIO(invoke("compare", str(mine), "--with-bundled", "--by", "client", "-f", "csv"))))
+    assert {"never-heard-of-it", "codex", "fast-agent"} < set(both[0])
+    assert [row[both[0].index("never-heard-of-it")] for row in both if row[0] == "sampling"] == ["empty"]
+    assert len(both[0]) == 22  # the path, 20 bundled clients and mine
+
+
+def test_compare_by_tier():
+    text = invoke("compare", "bundled:codex", "--tier", "read", "--by", "client", "-f", "json")
+    rows = {row["path"]: row for row in json.loads(text)}
+    assert (rows["elicitation"]["codex"], rows["roots"]["codex"], rows["sampling"]["goose"]) == ("yes", "no", "yes")
+    assert "codex exercised" in invoke("compare", "bundled:codex", "--tier", "all", "--by", "client")
+    assert run(["compare", "bundled:codex", "--tier", "told"]) == 2
+
+
+def test_claims(tmp_path, capsys):
+    note = tmp_path / "note.md"
+    note.write_text(NOTE, encoding="utf-8")
+    (tmp_path / "bad.md").write_text("x", encoding="utf-8")
+    rows = json.loads(invoke("claims", str(note), "--client", "Quiet", "-f", "json"))
+    assert [(row["path"], row["declares"], row["state"]) for row in rows] == [("$", "no", "empty")]
+    assert "1bb8433" in invoke("claims", "--client", "goose")
+    assert run(["claims", str(tmp_path)]) == 0
+    assert "mcplab: left out bad.md: no research note" in capsys.readouterr().err
+    assert run(["claims", str(tmp_path / "bad.md")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_contradictions_variance_and_promises(tmp_path):
+    out = tmp_path / "out.csv"
+    assert run(["contradictions", "bundled:fast-agent", "-o", str(out)]) == 0
+    rows = [
+        row for row in csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))) if row["client"] == "fast-agent"
+    ]
+    assert [(row["path"], row["reason"]) for row in rows] == [("sampling", "wrong")]
+    assert "features.auth_elicitation" in invoke("variance", "bundled:codex", "--client", "codex")
+    assert run(["variance", "bundled:codex", "--client", "nobody"]) == 2
+    text = invoke("promises", "bundled:chuk-mcp")
+    assert "declared, never used" in text
+    assert "unanswered" in text
+
+
+def test_claims_of_ones_own_are_held_against_captures(tmp_path):
+    note = tmp_path / "note.md"
+    note.write_text("---\nid: n\n---\n| Client | Declares |\n|---|---|\n| cline | roots |\n", encoding="utf-8")
+    rows = json.loads(invoke("contradictions", "bundled:cline", "--claims", str(note), "-f", "json"))
+    assert [(row["client"], row["path"], row["claimed"], row["found"], row["reason"]) for row in rows] == [
+        ("cline", "roots", "yes", "no", "unknown"),
+    ]  # fmt: skip
+    both = invoke("contradictions", "bundled:cline", "--claims", str(note), "--claims", "bundled:", "-f", "json")
+    assert {row["against"] for row in json.loads(both) if row["client"] == "cline"} == {"observed", "read"}
