@@ -66,6 +66,14 @@ def test_responses_in_any_portions(cuts):
     assert not framing.idle
 
 
+def test_empty_lines_between_requests():
+    framing = Framing("request")
+    found, wire = taken(framing, [b"\r", b"\n", b"\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\r\n"])
+    assert [kind for kind, _ in found] == ["head", "end"]
+    assert wire == b"GET / HTTP/1.1\r\n\r\n"
+    assert framing.idle
+
+
 def test_answers_to_head_have_no_body():
     framing = Framing("response", lambda: True)
     found, _ = taken(framing, [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" * 2])
@@ -74,7 +82,7 @@ def test_answers_to_head_have_no_body():
 
 def test_heads():
     head = Head(REQUESTS[2:].partition(b"hello")[0], request=True)
-    assert (head.method, head.target, head.version, head.keep_alive) == ("POST", "/mcp?x=1", "1.1", True)
+    assert (head.method, head.target, head.version) == ("POST", "/mcp?x=1", "1.1")
     assert head.fields == {"host": "a", "x": "\xff, 2", "content-length": "5"}
     assert head.times == {"x": 2}
     assert head.get("nothing") is None

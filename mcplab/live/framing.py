@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final, Literal
 
 import httptools
@@ -31,6 +32,11 @@ class FramingError(Exception):
         self.status = status
 
 
+@lru_cache(maxsize=512)
+def _lower(name: bytes) -> str:
+    return name.decode("latin-1").lower()
+
+
 class Head:
     """A request's or response's start line and header fields, as Latin-1.
 
@@ -38,7 +44,7 @@ class Head:
     the names stand there that stand there more than once.
     """
 
-    __slots__ = ("fields", "keep_alive", "method", "status", "target", "times", "upgrade", "version", "wire")
+    __slots__ = ("fields", "method", "status", "target", "times", "upgrade", "version", "wire")
 
     def __init__(self, wire: bytes, request: bool) -> None:
         self.wire = wire
@@ -57,7 +63,6 @@ class Head:
         self.version = parser.get_http_version()
         if self.version not in ("1.0", "1.1"):
             raise FramingError(505, f"HTTP/{self.version} is not HTTP/1.1")
-        self.keep_alive = parser.should_keep_alive()
         if isinstance(parser, httptools.HttpRequestParser):
             self.method = parser.get_method().decode("latin-1")
         else:
@@ -68,7 +73,7 @@ class Head:
         self.target += url.decode("latin-1")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        low, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        low, text = _lower(name), value.decode("latin-1")
         if low in self.fields:
             self.times[low] = self.times.get(low, 1) + 1
             text = f"{self.fields[low]}, {text}"
@@ -119,7 +124,7 @@ class Framing:
         """The pieces that are complete now. Raises ``FramingError``; what was not understood is then in ``held``."""
         self._data = self._data[self._at :] + data if self._at < len(self._data) else data
         self._at = 0
-        while (piece := self._steps[self.mode]()) is not None:
+        while (self._at < len(self._data) or self.mode == "end") and (piece := self._steps[self.mode]()) is not None:
             yield piece
 
     @property
@@ -146,14 +151,14 @@ class Framing:
         while self._data.startswith(b"\r\n", self._at):
             self._at += 2  # empty lines before a message mean nothing (RFC 9112, 2.2)
             self._looked = 0
-        start = self._data[self._at : self._at + 5]
-        if start and (not start[:1].isalpha() if self._request else not b"HTTP/".startswith(start)) and start != b"\r":
-            raise FramingError(400, "no HTTP/1.1")
         end = self._data.find(b"\r\n\r\n", self._at + max(0, self._looked - 3))
         size = (len(self._data) if end < 0 else end + 4) - self._at
         if size > HEAD_LIMIT:
             raise FramingError(431, f"a head of more than {HEAD_LIMIT} bytes")
         if end < 0:
+            start = self._data[self._at : self._at + 5]
+            if start not in (b"", b"\r") and not (start[:1].isalpha() if self._request else b"HTTP/".startswith(start)):
+                raise FramingError(400, "no HTTP/1.1")  # its end would be waited for in vain
             self._looked = size
             return None
         self._looked = 0
