@@ -309,6 +309,8 @@ def cli_page() -> str:
     ]
     for name, command in group.commands.items():  # type: ignore[attr-defined]
         parts.append(f"## mcplab {name}\n\n{_help(command, f'mcplab {name}')}")
+        for below, one in getattr(command, "commands", {}).items():
+            parts.append(f"### mcplab {name} {below}\n\n{_help(one, f'mcplab {name} {below}')}")
     return "\n".join(parts)
 
 

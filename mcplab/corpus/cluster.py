@@ -17,7 +17,7 @@ def on_cluster(scheduler: Any) -> Callable[..., Iterator[tuple[int, dict[str, An
     try:
         import distributed
         from distributed.client import FutureCancelledError
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
     except ImportError:
         raise MCPLabError("a scheduler needs Dask: install the extra 'scale' (pip install 'mcplab[scale]')") from None
