@@ -189,7 +189,7 @@ def retry_supported(m: Fact) -> Outcome:
 
 
 def no_fallback(m: Fact) -> Outcome:
-    """A list of nothing but legacy versions does call for initialize."""
+    """A list of nothing but legacy versions does call for initialize. Kept where the process ends without one."""
     memory = m.session.instance.memory
     if m.kind == "error":
         if m.request is not None and m.request.era == "modern" and m.code in _MODERN_ERRORS:
@@ -199,8 +199,8 @@ def no_fallback(m: Fact) -> Outcome:
                 memory["version.modern error"] = (m.seq, m.code)
         return None
     seen = memory.get("version.modern error")
-    if m.method != "initialize":
-        return KEPT if seen is not None and m.era == "modern" else None
+    if m.kind == "close":
+        return KEPT if seen is not None else None
     return None if seen is None else broken(f"initialize after {seen[1]}", related=(seen[0],))
 
 
