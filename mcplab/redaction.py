@@ -54,13 +54,13 @@ _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],]', re.DOTALL)
 _CHAR: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )
-_USER: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s\"'<>\\]+)@")
-_MEMBER: Final = re.compile(r"[?&#;]([^=&#\s\"'<>?]+)=([^&#\s\"'<>;]+)")
-_PAIR: Final = re.compile(  # what follows is looked at, not taken: it may be a name itself
-    r"([A-Za-z][\w.-]*)(?:\\?[\"'])?\s*[:=]\s*"
-    r"(?=\\?\"([^\"\\]+)|'([^'\\]+)|((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]+))",
-    re.IGNORECASE,
+_USER: Final = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]{0,40})://([^/?#\s\"'<>\\]+)@")
+_MEMBER: Final = re.compile(r"[?&#;]([^=&#;\s\"'<>?]{1,200})=([^&#\s\"'<>;]+)")
+_NAMED: Final = re.compile(r"(?<![\w.-])([\w.-]{1,200})(?:\\?[\"'])?\s*[:=]\s*")
+_GIVEN: Final = re.compile(
+    r"\\?\"([^\"\\]+)|'([^'\\]+)|((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]+)", re.IGNORECASE
 )
+_OVER: Final = re.compile(r"[\r\n\"]")
 _WHOLE: Final = re.compile(r"-{0,2}([A-Za-z][\w.-]*)=(\S+)")
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w.-]*)")
 _STEP: Final = re.compile(r'(?:^|\.)(\*|[A-Za-z0-9_$-]+)|\[("[^"\\]*+(?:\\.[^"\\]*+)*+")\]')
@@ -72,6 +72,8 @@ _FACTS: Final = frozenset(
 _PROSE: Final = frozenset(("raw", "reason", "data", "comment", "path", "stopped"))
 _OPEN: Final = re.compile(r"[{\[]")
 _TRIES: Final = 50  # brackets of a text that are looked at as the beginning of JSON
+_STEPS: Final = 24
+_PLACES: Final = 1000  # more are not listed
 _DEEPEST: Final = 4  # JSON in a string in JSON in a string
 
 
@@ -154,7 +156,8 @@ class Masks:
         if not spans:
             return data
         for _, _, place in spans:
-            self.places.setdefault(place[:200] or "text")
+            if len(self.places) < _PLACES:
+                self.places.setdefault(place[:200] or "text")
         return _cut(text, spans).encode("utf-8", "surrogateescape")
 
     def _worth(self, data: bytes, no_prose: bool) -> bool:
@@ -192,13 +195,7 @@ class Masks:
             found += [hit.span(2) for hit in _MEMBER.finditer(text) if self._member(hit[1])]
         if prose:
             inside = self._embedded(text, place)
-            for hit in _PAIR.finditer(text):
-                if (self.defaults and is_secret(hit[1])) or normal(hit[1]) in self._keys:
-                    start, end = hit.span(hit.lastindex or 0)
-                    if normal(hit[1]) in ("cookie", "setcookie", "authorization", "proxyauthorization"):
-                        end = start + len(re.split(r"[\r\n\"]", text[start:], maxsplit=1)[0])
-                    scheme = _SCHEME.match(text, start, end)
-                    found.append((scheme.end() if scheme else start, end))
+            found += self._pairs(text)
         elif (hit := _WHOLE.fullmatch(text)) and (
             (self.defaults and is_secret(hit[1])) or normal(hit[1]) in self._keys
         ):
@@ -211,6 +208,24 @@ class Masks:
             if text[start:end] != MASK and not any(a < end and start < b for a, b, _ in inside)
         ]
         return inside + outside
+
+    def _pairs(self, text: str) -> list[tuple[int, int]]:
+        """The values of ``name: value`` and ``name=value``."""
+        found: list[tuple[int, int]] = []
+        over = 0
+        for hit in _NAMED.finditer(text):
+            if hit.end() < over or not ((self.defaults and is_secret(hit[1])) or normal(hit[1]) in self._keys):
+                continue
+            value = _GIVEN.match(text, hit.end())
+            if value is None:
+                continue
+            start, over = value.span(value.lastindex or 0)
+            if normal(hit[1]) in ("cookie", "setcookie", "authorization", "proxyauthorization"):
+                end = _OVER.search(text, start)
+                over = end.start() if end else len(text)
+            scheme = _SCHEME.match(text, start, over)
+            found.append((scheme.end() if scheme else start, over))
+        return found
 
     def _embedded(self, text: str, place: str) -> list[Span]:
         """Secrets in JSON with other words around it, as a line of a log has it."""
@@ -391,7 +406,8 @@ def _listing(head: str, places: list[str]) -> str:
 
 
 def _steps(stack: list[_Frame]) -> list[Any]:
-    return [frame.at if frame.listed else frame.key for frame in stack]
+    """Keys and positions on the way, outermost first; of hostile depths the first ones."""
+    return [frame.at if frame.listed else frame.key for frame in stack[:_STEPS]]
 
 
 def _label(place: str, steps: Iterable[str | int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,22 @@ def _bones(value: Any) -> Any:
 def test_no_bytes_do_harm(data, redact):
     Masks(redact).message(data)
     redacted_trace([data, b'{"kind":"stderr","raw":"token=a"}'], Masks(redact))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ab" * 100_000 + " ://@ token", "a;" * 100_000 + "=token", "sk-" * 100_000, "eyJ" + "a" * 200_000, "x token" + " " * 200_000,
+        "cookie: a" * 20_000, "{" * 200_000 + "token", "http://" * 40_000 + "token=a", "-----BEGIN PRIVATE KEY" * 9_000,
+        '{"token":' + "[" * 50_000 + '"a"' + ',"b"]' * 50_000 + "}", '"' + "\\\"" * 100_000 + 'token"', "a=" * 100_000 + "token",
+        "token=" * 40_000, "eyJ-" * 50_000, "?a=" * 60_000 + "token",
+    ],
+)  # fmt: skip
+def test_hostile_texts_take_no_longer_than_others(text):
+    begun = time.process_time()
+    for each in (text, json.dumps({"x": text})):
+        Masks(["tokens", "a.b", "note"]).message(each.encode())
+    assert time.process_time() - begun < 15
 
 
 # On disk ---------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ async def talk(command: list[str], mode: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("tee") is None, reason="needs tee")
-@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_the_same_with_and_without(tmp_path, mode):
     trace = tmp_path / "t.jsonl"
     tap: list[Any] = [sys.executable, "-P", "-m", "mcplab", "tap", "-o", str(trace), "--keep-secrets", "--"]
