@@ -114,7 +114,8 @@ def matrix_rows(
                 continue
             party, path = found
             about_cell = cell if isinstance(cell, Mapping) else {"status": cell}
-            says = answer(status if isinstance(status := about_cell.get("status"), str) else None)
+            status = about_cell.get("status")
+            says = answer(str(status) if isinstance(status, (str, bool)) else None)
             tested, verified, origin = (about_cell.get(key) for key in ("version_tested", "last_verified", "source"))
             row = {
                 **base, "party": party, "path": path, "implements": says, "place": f"{ident}/{feature}",
