@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from figures import assert_legible, said
+from figures import assert_legible, figure_of, said
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
 
 import mcplab
@@ -61,6 +63,40 @@ def test_the_first_handshake_is_on_one_page_with_what_was_decided(fallback):
         alt_text(ax)
         == "It falls back: a ladder of 21 arrows, 11 of them from the client. fell back: initialize; agreed on 2025-11-25 (legacy)."
     )
+
+
+@pytest.mark.parametrize("width", [None, 300])
+def test_what_was_declared_is_never_cut(asked, width):
+    ax = None
+    if width is not None:
+        ax = plt.figure(figsize=(width / 72 * 2, 6)).add_axes((0.25, 0.1, 0.5, 0.8))
+    ax = plots.sequence(asked.messages, events=asked.events, ax=ax)
+    text = " ".join(said(ax))
+    assert "2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05; tools.listChanged, prompts.listChanged," in text
+    assert "resources.subscribe, resources.listChanged, logging, completions" in text
+    assert "…" not in text
+    assert_legible(ax)
+
+
+def test_words_stand_clear_of_the_marks_of_their_arrows(fallback):
+    ax = plots.sequence(fallback.messages, events=fallback.events)
+    renderer = FigureCanvasAgg(figure_of(ax)).get_renderer()
+    shown = [line for line in ax.lines if line.get_marker() not in ("None", None) and line.get_zorder() == 4]
+    assert len(shown) > 10
+    for text in ax.texts:
+        box = text.get_window_extent(renderer)
+        assert not any(box.overlaps(line.get_window_extent(renderer)) for line in shown), text.get_text()
+
+
+def test_of_many_steps_a_page_is_drawn_and_the_rest_counted():
+    asks = [("client", {"jsonrpc": "2.0", "id": n, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}})
+            for n in range(40)]  # fmt: skip
+    messages = make_trace(asks).messages
+    ax = plots.negotiation(messages)
+    assert len(gids(ax, "step:")) == 16
+    assert "24 more steps follow." in said(ax)
+    assert "39 more steps follow." in said(plots.negotiation(messages, limit=1))
+    assert_legible(ax)
 
 
 def test_arrows_go_from_who_spoke_and_down(fallback):
@@ -162,6 +198,17 @@ def test_each_method_has_its_answers_errors_and_median():
     box = next(patch for patch in ax.patches if patch.get_gid() == "box:tools/call")
     assert (box.get_x(), box.get_x() + box.get_width()) == (0.2, pytest.approx(0.4))
     assert alt_text(ax).startswith("Latency of 7 answers to 4 methods; slowest by median tools/call")
+
+
+def test_many_errors_are_ticks_below_the_answers_and_counted():
+    rows = [("initialize", "client", "result" if n % 2 else "error", 0.001 * (n + 1)) for n in range(40)]
+    ax = plots.latency(exchanges(*rows))
+    assert_legible(ax)
+    assert "40, 20.5 ms, 20 errors" in said(ax)
+    ticks = {part.get_gid(): part.get_segments() for part in ax.collections if isinstance(part, LineCollection)}
+    good, bad = ticks["answers:initialize"], ticks["errors:initialize"]
+    assert [float(line[0][0]) for line in bad] == pytest.approx([0.001 * (n + 1) for n in range(0, 40, 2)])
+    assert max(float(line[:, 1].max()) for line in good) < min(float(line[:, 1].min()) for line in bad)
 
 
 def test_many_answers_are_a_box_and_a_range_and_rare_methods_are_counted():

@@ -19,6 +19,8 @@ from mcplab.plots.paper import SMALL, Key, fitting, literal, measure, put_row
 _ROW: Final = 17.0
 _EACH: Final = 200
 """Up to so many answers of a method are drawn one by one."""
+_MARKED: Final = 12
+"""Up to so many errors of a method have a mark each; more are ticks, with the mark on their median."""
 _FLOOR: Final = 1e-6
 """Seconds: the clock's step, and where an answer stands that took no time by it."""
 ANSWER: Final = ACTIVITIES["response"]._replace(meaning="an answer", marker="|", filled=True)
@@ -63,8 +65,8 @@ def latency(
     -------
     Axes
         x is seconds; row i has its middle at y = i + 0.5. The box spans the quartiles, its line is the median; answers
-        are ticks (above 200 of a method the box speaks alone, with the range as a thin line). Gids: ``box:<method>``,
-        ``answers:<method>``, ``errors:<method>``.
+        are ticks (above 200 of a method the box speaks alone, with the range as a thin line), errors are marks (above
+        12 ticks too, below the answers' ones). Gids: ``box:<method>``, ``answers:<method>``, ``errors:<method>``.
 
     Raises
     ------
@@ -177,23 +179,34 @@ def _line(ax: Axes, at: int, one: Line, pitch: float, theme: str, ground: Ground
         ax.add_artist(Line2D([median] * 2, [middle - half, middle + half], color=ground.ink, linewidth=1.4, zorder=4))
     if len(one.good) > _EACH:
         ax.add_artist(Line2D([every.min(), every.max()], [middle] * 2, color=colour, linewidth=1, zorder=0.9))
-    elif len(one.good):
-        ticks = [[(x, middle - half * 0.75), (x, middle + half * 0.75)] for x in np.maximum(one.good, _FLOOR)]
-        ax.add_collection(
-            LineCollection(ticks, colors=colour, linewidths=1.0, gid=f"answers:{one.method}", zorder=3), autolim=False
-        )
+    many = len(one.bad) > _MARKED
+    if 0 < len(one.good) <= _EACH:
+        foot = middle if many else middle + half * 0.75
+        ax.add_collection(_ticks(one.good, middle - half * 0.75, foot, colour, f"answers:{one.method}"), autolim=False)
+    if many:
+        red = ERROR.colour(theme)
+        ticks = _ticks(one.bad, middle + half * 0.2, middle + half * 1.2, red, f"errors:{one.method}")
+        ax.add_collection(ticks, autolim=False)
     if len(one.bad):
         bad = np.maximum(one.bad, _FLOOR)
-        ys = np.full(len(bad), middle)
-        gid = f"errors:{one.method}"
-        ax.add_artist(Line2D(bad, ys, gid=gid, zorder=5, clip_on=False, **paper.marker(ERROR, theme, 5.5, ground)))
-        ax.add_artist(Line2D(bad, ys, zorder=5.1, clip_on=False, **paper.inner(ERROR, 5.5, ground)))
+        spots, y = (np.array([np.median(bad)]), middle + half * 0.7) if many else (bad, middle)
+        ys = np.full(len(spots), y)
+        gid = None if many else f"errors:{one.method}"
+        ax.add_artist(Line2D(spots, ys, gid=gid, zorder=5, clip_on=False, **paper.marker(ERROR, theme, 5.5, ground)))
+        ax.add_artist(Line2D(spots, ys, zorder=5.1, clip_on=False, **paper.inner(ERROR, 5.5, ground)))
+
+
+def _ticks(at: np.ndarray, top: float, foot: float, colour: str, gid: str) -> LineCollection:
+    spots = [[(x, top), (x, foot)] for x in np.maximum(at, _FLOOR)]
+    return LineCollection(spots, colors=colour, linewidths=1.0, gid=gid, zorder=3)
 
 
 def _told(one: Line) -> str:
     parts = [f"{len(one.every):,}"]
     if len(one.every):
         parts.append(seconds(float(np.median(one.every))))
+    if len(one.bad) > _MARKED:
+        parts.append(f"{len(one.bad):,} errors")
     if one.none:
         parts.append(f"{one.none:,} unanswered")
     return ", ".join(parts)
@@ -205,6 +218,8 @@ def _keys(rows: list[Line], ground: Ground, theme: str) -> list[Key]:
         keys.append(Key(ANSWER.meaning, line=_tick(ANSWER, theme)))
     if any(len(one.bad) for one in rows):
         keys.append(Key(ERROR.meaning, ERROR))
+    if any(len(one.bad) > _MARKED for one in rows):
+        keys.append(Key("one of many errors, the mark on their median", line=_tick(ERROR, theme)))
     if any(len(one.every) > 2 for one in rows):
         keys.append(Key("middle half", patch={"facecolor": ground.band, "edgecolor": ground.muted, "linewidth": 0.7}))
         keys.append(Key("median", line={"color": ground.ink, "linewidth": 1.4}))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,6 +21,10 @@ LIMIT: Final = 26
 _PITCH: Final = 19.0
 _SLANT: Final = 5.0
 _SIDE: Final = 128.0
+_LINE: Final = 8.6
+"""Points that each further line of a row takes."""
+_ROOM: Final = 16.0
+"""Points from a life line to a label: the arrow's mark stands between."""
 _SHOWN: Final = ("error", "disabled", "request", "response", "notification", "ping")
 
 
@@ -53,9 +58,9 @@ def sequence(
     Returns
     -------
     Axes
-        Row n (from 0) has its middle at y = n + 0.5; the client's life line is at x = 0, the server's at x = 1. Arrows
-        have the gid ``arrow:<seq>``. Slant shows the direction of time, not how long a message took: a recorder sees
-        each message once.
+        The client's life line is at x = 0, the server's at x = 1; y grows downwards, by 1 a row (more where what
+        matters takes lines of its own). Arrows have the gid ``arrow:<seq>``. Slant shows the direction of time, not how
+        long a message took: a recorder sees each message once.
 
     Raises
     ------
@@ -90,6 +95,16 @@ def one_instance(
     return frame[frame["instance"] == name], events, notes
 
 
+class _Row(NamedTuple):
+    """An arrow with its words: what matters stands beside the label or in lines below it. ``height``: in rows."""
+
+    arrow: Arrow
+    label: str
+    beside: str
+    below: list[str]
+    height: float
+
+
 class _Ladder:
     """Lays out in points, then draws; one use."""
 
@@ -101,7 +116,9 @@ class _Ladder:
         left = 8 + max(map(measure, times)) + 10
         side = _SIDE if any(one.decides for one in self.shown) else 12.0
         width = paper.PAGE - left - side if ax is None else paper.extent(ax)[0]
-        tall = _PITCH * len(self.shown) if ax is None else paper.extent(ax)[1]
+        rows = [self._row(one, width) for one in self.shown]
+        tops = [0.0, *accumulate(row.height for row in rows)]
+        tall = _PITCH * tops[-1] if ax is None else paper.extent(ax)[1]
         total = left + width + side
         text = total - 16
         titles = paper.title_lines(title, text)
@@ -112,16 +129,18 @@ class _Ladder:
         ax = paper.new_axes(ax, self.ground, (total, above + tall + below), (left, below, width, tall))
         ax.set_axis_off()
         ax.set_xlim(0, 1)
-        ax.set_ylim(len(self.shown), 0)
-        pitch = tall / len(self.shown)
+        ax.set_ylim(tops[-1], 0)
+        pitch = tall / tops[-1]
         for x, name, where in ((0.0, "client", "left"), (1.0, "server", "right")):
-            ax.add_artist(Line2D([x, x], [0, len(self.shown)], color=self.ground.muted, linewidth=0.9, clip_on=False))
+            ax.add_artist(Line2D([x, x], [0, tops[-1]], color=self.ground.muted, linewidth=0.9, clip_on=False))
             put_row(ax, x * width, -9 / pitch, name, self.ground.ink, ha=where, weight="bold")
-        for row, (one, time) in enumerate(zip(self.shown, times, strict=True)):
-            put_row(ax, -8, row + 0.5, time, self.ground.muted, ha="right")
-            self._arrow(ax, row, one, width, pitch)
-            if one.decides:
-                self._decision(ax, row, one.decides, width, pitch)
+        for row, top, time in zip(rows, tops, times, strict=False):
+            low = top + row.height - 0.23
+            put_row(ax, -8, low - 0.27, time, self.ground.muted, ha="right")
+            self._arrow(ax, low, row.arrow, width, pitch)
+            self._words(ax, top + 0.33, row, width)
+            if row.arrow.decides:
+                self._decision(ax, low, row.arrow.decides, width, pitch)
         paper.set_title(ax, titles, 8 - left, 22, self.ground)
         at = -10.0
         at -= paper.legend(ax, keys, 8 - left, at, self.theme, self.ground) + 3
@@ -131,12 +150,20 @@ class _Ladder:
     def _time(self, one: Arrow) -> str:
         return f"seq {one.seq}" if one.after is None else f"{one.after:,.3f} s"
 
-    def _arrow(self, ax: Axes, row: int, one: Arrow, width: float, pitch: float) -> None:
+    def _row(self, one: Arrow, width: float) -> _Row:
+        """What matters goes beside the label where it fits, else below it, whole."""
+        label = paper.fitting(f"[{one.conn}] {one.label}" if one.conn else one.label, width * 0.62, bold=True)
+        beside = literal(one.matters)
+        if measure(beside) <= width - 2 * _ROOM - 8 - measure(label, bold=True):
+            return _Row(one, label, beside, [], 1.0)
+        below = paper.wrap(beside, width - 2 * _ROOM, lines=4)
+        return _Row(one, label, "", below, 1 + len(below) * _LINE / _PITCH)
+
+    def _arrow(self, ax: Axes, low: float, one: Arrow, width: float, pitch: float) -> None:
         look = LOOKS.get(one.activity, LOOKS["none"])
         plain = one.activity == "none" or one.activity not in _SHOWN
         colour = self.ground.muted if plain else look.colour(self.theme)
         slant = _SLANT / pitch / 2
-        low = row + 0.77
         ends = {"client": (0.0, 1.0), "server": (1.0, 0.0)}.get(one.sender, (0.0, 1.0))
         arrow = FancyArrowPatch(
             (ends[0], low - slant), (ends[1], low + slant), arrowstyle="-" if not one.sender else "-|>",
@@ -150,26 +177,27 @@ class _Ladder:
             ax.add_artist(Line2D([at], [spot], zorder=4, **paper.marker(look, self.theme, 6.5, self.ground)))
             if look.inner:
                 ax.add_artist(Line2D([at], [spot], zorder=5, **paper.inner(look, 6.5, self.ground)))
-        label = f"[{one.conn}] {one.label}" if one.conn else one.label
-        label = paper.fitting(label, width * 0.62, bold=True)
-        room = width - 24 - measure(label, bold=True) - 8
-        matters = paper.fitting(one.matters, room) if one.matters and room > 30 else ""
-        y = row + 0.33
-        if one.sender == "server":
-            put_row(ax, width - 12, y, label, self.ground.ink, ha="right", weight="bold")
-            if matters:
-                put_row(ax, width - 20 - measure(label, bold=True), y, matters, self.ground.muted, ha="right")
-        else:
-            put_row(ax, 12, y, label, self.ground.ink, weight="bold")
-            if matters:
-                put_row(ax, 20 + measure(label, bold=True), y, matters, self.ground.muted)
 
-    def _decision(self, ax: Axes, row: int, text: str, width: float, pitch: float) -> None:
+    def _words(self, ax: Axes, y: float, row: _Row, width: float) -> None:
+        """Label and what matters, at the sender's end of the arrow."""
+        far = row.arrow.sender == "server"
+        ink, muted, side = self.ground.ink, self.ground.muted, "right" if far else "left"
+
+        def x(points: float) -> float:
+            return width - points if far else points
+
+        put_row(ax, x(_ROOM), y, row.label, ink, ha=side, weight="bold")
+        if row.beside:
+            put_row(ax, x(_ROOM + 8 + measure(row.label, bold=True)), y, row.beside, muted, ha=side)
+        for number, line in enumerate(row.below, 1):
+            put_row(ax, x(_ROOM), y + number * _LINE / _PITCH, line, muted, ha=side)
+
+    def _decision(self, ax: Axes, low: float, text: str, width: float, pitch: float) -> None:
         lines = paper.wrap(literal(text), _SIDE - 26, lines=2)
         for number, line in enumerate(lines):
-            put_row(ax, width + 14, row + 0.77 + (number - (len(lines) - 1) / 2) * 8.6 / pitch, line, self.ground.ink)
+            put_row(ax, width + 14, low + (number - (len(lines) - 1) / 2) * _LINE / pitch, line, self.ground.ink)
         place = ax.get_yaxis_transform()
-        tick = Line2D([1.0, 1 + 10 / width], [row + 0.77] * 2, transform=place, color=self.ground.ink, linewidth=0.8)
+        tick = Line2D([1.0, 1 + 10 / width], [low, low], transform=place, color=self.ground.ink, linewidth=0.8)
         tick.set_clip_on(False)
         ax.add_artist(tick)
 

@@ -142,7 +142,9 @@ def wrap(
         if len(done) == lines - 1:
             return [*done, _without_middle(rest, _most(rest, 2, _without_middle, fits))]
         end = _most(rest, 1, _head, fits)
-        soft = max((at for at in range(end // 2, end) if rest[at] in " ,;./-_:["), default=-1)
+        late = range(end // 2, end)
+        soft = max((at for at in late if rest[at] == " "), default=-1)
+        soft = soft if soft >= 0 else max((at for at in late if rest[at] in ",;./-_:["), default=-1)
         if soft >= 0 and end < len(rest):
             end = soft if rest[soft] == "[" and soft > 0 else soft + 1
         done.append(rest[:end].rstrip())

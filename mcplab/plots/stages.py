@@ -18,7 +18,8 @@ from mcplab.render.arrows import Step, steps
 GOOD: Final = STATES["true"]._replace(word="good", meaning="got a result")
 BAD: Final = STATES["false"]._replace(word="bad", meaning="got none")
 _LINE: Final = SMALL * 1.35
-_BAR: Final = 26.0
+LIMIT: Final = 16
+"""Steps that a page holds."""
 
 
 def negotiation(
@@ -26,6 +27,7 @@ def negotiation(
     *,
     events: pd.DataFrame | None = None,
     instance: str | None = None,
+    limit: int = LIMIT,
     ax: Axes | None = None,
     title: str | None = None,
     caption: str | None = None,
@@ -42,6 +44,8 @@ def negotiation(
         ``trace.events``: adds refusals that carried no message.
     instance
         Which one; default: the first of the frame.
+    limit
+        How many steps; the caption says how many follow.
     ax, title, caption, theme
         As in ``declarations``.
 
@@ -65,6 +69,10 @@ def negotiation(
         found: Sequence[Step] = steps(frame, events)
     else:
         found = [_of_handshake(number, one) for number, one in enumerate(frame)]
+    if len(found) > max(limit, 1):
+        more = len(found) - max(limit, 1)
+        notes.append(f"{more:,} more step{'' if more == 1 else 's'} follow{'s' if more == 1 else ''}.")
+        found = found[: max(limit, 1)]
     with paper.page(theme) as ground:
         ax = _draw(found, ax, title, caption, notes, theme, ground)
     paper.describe(ax, _sentence(found, title))
