@@ -503,11 +503,21 @@ class Run:
             board = self.boards[key] = Board(len(self.plan.rules))
         return board
 
+    @staticmethod
+    def told(rule: int, said: Broken, session: Session) -> bool:
+        """Was it told before in this connection?"""
+        before: set[tuple[int, str]] = session.memory.setdefault("told", set())
+        known = (rule, said.once) in before
+        before.add((rule, said.once))
+        return known
+
     def _note(self, board: Board, rule: int, said: Outcome, fact: Fact) -> None:
         if isinstance(said, list):
             for one in said:
                 self._note(board, rule, one, fact)
         elif isinstance(said, Broken):
+            if said.once and self.told(rule, said, fact.session):
+                return
             seq, part = fact.place if said.seq is None else (said.seq, said.part)
             board.broken.append(Found(rule, said, seq, part, fact.sender, fact.session.name))
         elif said == KEPT:

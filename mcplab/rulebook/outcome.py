@@ -15,7 +15,8 @@ class Broken(NamedTuple):
     """The rule applies to this message and the message breaks it.
 
     ``seq`` and ``part`` are given where the breach is anchored at another event than the one that was being looked
-    at. ``anchor`` is ``absence`` for what never came. ``confidence`` and ``party`` override what the rule says.
+    at. ``anchor`` is ``absence`` for what never came. ``confidence`` and ``party`` override what the rule says. Of
+    breaches of one rule in one connection with the same ``once`` only the first counts.
     """
 
     detail: str
@@ -25,6 +26,7 @@ class Broken(NamedTuple):
     anchor: str = "message"
     confidence: str | None = None
     party: str | None = None
+    once: str = ""
 
 
 Outcome = str | Broken | list[str | Broken] | None
@@ -39,11 +41,12 @@ def broken(
     absence: bool = False,
     confidence: str | None = None,
     party: str | None = None,
+    once: str = "",
 ) -> Broken:
     """A breach.
 
     ``at``: (seq, part) of the event to show, where it is not the one being looked at. ``party``: who broke it, for
-    rules of either party where it is not the sender of that event.
+    rules of either party where it is not the sender of that event. ``once``: what is told once in a connection.
     """
     seq, part = at if at is not None else (None, None)
-    return Broken(detail, seq, part, related, "absence" if absence else "message", confidence, party)
+    return Broken(detail, seq, part, related, "absence" if absence else "message", confidence, party, once)

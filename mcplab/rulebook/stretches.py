@@ -92,12 +92,11 @@ class Swift(Run):
                 fixed = tuple(each for each in fixed if each is not group)
         known = self._known.get((entries.number, len(fixed), text, key))
         if known is None or known[0] != fixed:
-            known = self._known[entries.number, len(fixed), text, key] = self._learnt(fact, board, entries, fixed)
-            if len(self._known) > MEMO:
+            if len(self._known) >= MEMO:
                 self._known.clear()
+            self._known[entries.number, len(fixed), text, key] = self._learnt(fact, board, entries, fixed)
         else:
             board.bulks[known[1]] = board.bulks.get(known[1], 0) + 1
-        if known[2]:
             self._each(fact, board, known[2])
         if entries.rest:
             self._each(fact, board, entries.rest)
@@ -105,7 +104,7 @@ class Swift(Run):
         return None
 
     def _learnt(self, fact: Fact, board: Board, entries: Entries, fixed: tuple[Group, ...]) -> tuple[Any, int, Any]:
-        """What these groups say, noted; as (groups, their counts, checks to call each time, now not yet called)."""
+        """What these groups say, noted: (groups, their counts, checks to be called each time)."""
         raw = b"" if fact.raw is None else bytes(fact.raw)
         hidden = entries.raw and (not raw or SPELLED.search(raw) is not None)
         pure = [entry for group in fixed for entry in group.entries]
@@ -113,16 +112,18 @@ class Swift(Run):
         for needing in entries.needing:
             if hidden or needing.search(raw) is not None:
                 (pure if needing.pure else each).extend(needing.entries)
+        self._each(fact, board, tuple(each))
         kept: list[int] = []
         unknown: list[int] = []
-        for entry in pure:
-            said = entry[1](fact)
+        for rule, check in pure:
+            said = check(fact)
             if said is KEPT:
-                kept.append(entry[0])
+                kept.append(rule)
             elif said is UNKNOWN:
-                unknown.append(entry[0])
+                unknown.append(rule)
             elif said is not None:
-                each.append(entry)
+                each.append((rule, check))
+                self._note(board, rule, said, fact)
         bulk = self.plan.bulk(tuple(kept), tuple(unknown))
         board.bulks[bulk] = board.bulks.get(bulk, 0) + 1
         return fixed, bulk, tuple(each)
@@ -250,7 +251,7 @@ class Swift(Run):
                     board.kept[rule] += 1
                 elif each is UNKNOWN:
                     board.unknown[rule] += 1
-                elif isinstance(each, Broken):
+                elif isinstance(each, Broken) and not (each.once and self.told(rule, each, session)):
                     seq, part = (seqs[event], None) if each.seq is None else (each.seq, each.part)
                     board.broken.append(Found(rule, each, seq, part, sender, session.name))
 
@@ -402,7 +403,26 @@ class _Pairs:
         asked, answer = asked[good], answer[good]
         texts, odd = _texts(wire, plan)
         good = ~odd[asked] & ~odd[answer]
+        asked, answer = asked[good], answer[good]
+        code = np.zeros(len(asked), dtype="int64")
+        for values in (shells.method[asked], walked.walk.saying[asked], texts[asked], texts[answer]):
+            code = _with(code, values)
+        first = np.unique(code, return_index=True)[1].tolist()
+        fine = np.array([self._countable(plan, int(asked[each]), int(answer[each])) for each in first], dtype=bool)
+        good = fine[code] if len(first) else np.zeros(0, dtype=bool)
         return asked[good], answer[good], texts
+
+    def _countable(self, plan: Plan, asked: int, answer: int) -> bool:
+        """Do all rules that look at such an exchange say what they read?"""
+        wire = self._wire
+        revision, method = legacy_revision(wire.version[asked]), wire.method[asked]
+        for row, sender, kind in ((asked, "client", "request"), (answer, "server", "result")):
+            entries = plan.checks(revision, sender, kind, method)
+            text = wire.texts[row]
+            impure = (each for each in entries.needing if not each.pure)
+            if entries.rest or entries.across or any(each.search(text) is not None for each in impure):
+                return False
+        return True
 
     def _stretched(self, asked: np.ndarray, answer: np.ndarray, flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Stretches between other events of a connection; an exchange that is no part of one is not ordinary."""

@@ -154,11 +154,7 @@ def undeclared_served(m: Fact) -> Outcome:
         return None
     if feature in declared:
         return KEPT
-    seen = m.session.memory.setdefault("capabilities.undeclared", set())
-    if feature in seen:
-        return None  # one finding a capability
-    seen.add(feature)
-    return broken(f"{m.method} is served, and the server did not declare {feature}")
+    return broken(f"{m.method} is served, and the server did not declare {feature}", once=feature)
 
 
 def declared_served(m: Fact) -> Outcome:
