@@ -29,6 +29,7 @@ def test_compare_by_tier():
     assert (rows["elicitation"]["codex"], rows["roots"]["codex"], rows["sampling"]["goose"]) == ("yes", "no", "yes")
     assert "codex exercised" in invoke("compare", "bundled:codex", "--tier", "all", "--by", "client")
     assert run(["compare", "bundled:codex", "--tier", "told"]) == 2
+    assert run(["compare", "bundled:codex", "--tier", "read", "-o", "chart.svg"]) == 2
 
 
 def test_claims(tmp_path, capsys):
