@@ -91,12 +91,12 @@ def records(snapshot: Snapshot, *, split: bool, spool: Path) -> Iterator[tuple[s
     """
     name = stem(snapshot.path.name)
     with snapshot.open() as file:
-        pieces = _pieces(file, snapshot.path.name)
+        pieces = _pieces(file, snapshot)
         first = next(pieces, b"")
         plain = native.sniff(first) and not first.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"))
     if plain and _is_pack(snapshot):
         with snapshot.open() as file:
-            for number, data in enumerate(packs.captures(_pieces(file, snapshot.path.name)), 1):
+            for number, data in enumerate(packs.captures(_pieces(file, snapshot)), 1):
                 yield f":{number}", _read(Source(snapshot.path.name, data, name))
         return
     if not (plain and split):
@@ -127,21 +127,21 @@ def _read(source: Source) -> Record | TraceError:
         return error
 
 
-def _pieces(file: IO[bytes], name: str) -> Iterator[bytes]:
+def _pieces(file: IO[bytes], snapshot: Snapshot) -> Iterator[bytes]:
     """The file piece by piece; gzip data is unpacked on the way, unless it is a bomb."""
     start = file.peek(2)[:2] if isinstance(file, io.BufferedReader) else b""
     if start != b"\x1f\x8b":
         while piece := file.read(PIECE):
             yield piece
         return
-    unpacked = 0
+    unpacked, limit = 0, max(MAX_UNPACKED, MAX_RATIO * snapshot.size)
     with gzip.open(file) as plain:
         try:
             while piece := plain.read(PIECE):
                 unpacked += len(piece)
+                if unpacked > limit:
+                    raise TraceError(f"{snapshot.path.name}: {snapshot.size} bytes of gzip unpack to more than {limit}")
                 yield piece
-                if unpacked > max(MAX_UNPACKED, MAX_RATIO * file.tell()):
-                    raise TraceError(f"{name}: {file.tell()} bytes of gzip unpack to more than {unpacked}")
         except (EOFError, zlib.error, gzip.BadGzipFile):
             return  # damaged or cut: what came before counts, as for any trace
 
@@ -151,7 +151,7 @@ def _is_pack(snapshot: Snapshot) -> bool:
     before = False
     rest = b""
     with snapshot.open() as file:
-        for piece in _pieces(file, snapshot.path.name):
+        for piece in _pieces(file, snapshot):
             data = rest + piece
             if (before and packs.headers(data)) or packs.several(data):
                 return True
@@ -250,7 +250,7 @@ def _flush(waiting: list[list[bytes]], spool: Path) -> None:
 def _lines(snapshot: Snapshot) -> Iterator[tuple[bytes, _Where]]:
     rest = b""
     with snapshot.open() as file:
-        for piece in _pieces(file, snapshot.path.name):
+        for piece in _pieces(file, snapshot):
             lines = (rest + piece).split(b"\n")
             rest = lines.pop()
             for line in lines:

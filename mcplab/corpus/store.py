@@ -128,11 +128,10 @@ class Corpus:
         """One of the tables, of what is selected."""
         made = self._made.get(name)
         if made is None:
-            chosen = self._chosen()
+            paths, chosen = self._paths(name), self._chosen()
             if chosen is not None and name != "instances":
                 chosen = pc.field("instance").isin(pa.array(self.instances["instance"], type=pa.large_string()))
             columns = list(COLUMNS[name])
-            paths = self._paths(name)
             if paths:
                 rows = ds.dataset(paths, schema=schema(name), format="parquet").to_table(columns, filter=chosen)
             else:
