@@ -145,7 +145,7 @@ class Trace:
         Raises:
             TraceError: the format cannot be written, or the file cannot.
         """
-        pieces = formats.write(self.record, format)
+        pieces = formats.write(self.record, format, self._answers() if format == formats.chrome_trace.NAME else None)
         target = Path(path)
         part = target.with_name(target.name + ".part")
         try:
@@ -158,6 +158,12 @@ class Trace:
                 part.unlink(missing_ok=True)
             raise TraceError(f"{target}: cannot be written ({(error.strerror or str(error)).lower()})") from None
         return target
+
+    def _answers(self) -> dict[int, int]:
+        """seq of each answer -> seq of its request, outside of batches."""
+        asked = self.exchanges
+        asked = asked[asked["reply_seq"].notna() & asked["part"].isna() & asked["reply_part"].isna()]
+        return dict(zip(asked["reply_seq"].astype(int), asked["seq"].astype(int), strict=True))
 
     def redacted(self, *redact: str, keep_secrets: bool = False) -> Trace:
         """The same capture with its secrets masked; the header's ``redacted`` says where.

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from mcplab.formats import (
@@ -76,10 +76,15 @@ WRITERS = {module.NAME: module for module in (native, mcpsnoop, chrome_trace)}
 """The formats that can be written: ``write(record)`` gives the file in pieces, ``LOST`` says what it cannot hold."""
 
 
-def write(record: Record, format: str = native.NAME) -> Iterator[bytes]:
-    """The record as a file of the named format, in pieces; ``TraceError`` names the formats that can be written."""
+def write(record: Record, format: str = native.NAME, answers: Mapping[int, int] | None = None) -> Iterator[bytes]:
+    """The record as a file of the named format, in pieces; ``TraceError`` names the formats that can be written.
+
+    ``answers``: seq of an answer -> seq of its request, for a format that draws both as one.
+    """
     if format not in WRITERS:
         raise ArgumentError(f"no format {format!r} to write; formats that can be written: {', '.join(WRITERS)}")
+    if format == chrome_trace.NAME:
+        return chrome_trace.write(record, answers)
     return WRITERS[format].write(record)
 
 

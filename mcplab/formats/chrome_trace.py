@@ -1,14 +1,15 @@
 """Writes a Chrome trace (Trace Event Format, JSON object form) for chrome://tracing and Perfetto.
 
 A row a connection, a bar a request with its answer, a mark for everything else. Bars that overlap stand on rows of
-their own: the format has bars of one row nest. A request without an answer is a bar without an end.
+their own: the format has bars of one row nest. A request without an answer is a bar without an end. An error's
+name says so: Perfetto gives colours by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -28,21 +29,32 @@ LOST = (
 """What a trace loses when it is written in this form. It cannot be read back."""
 
 
-def write(record: Record) -> Iterator[bytes]:
-    """The document, an event a line."""
+class _Asked(NamedTuple):
+    """A request that waits for its answer, on the row of its connection."""
+
+    at: float
+    tid: int
+    name: str
+    text: str
+
+
+def write(record: Record, answers: Mapping[int, int] | None = None) -> Iterator[bytes]:
+    """The document, an event a line.
+
+    ``answers``: seq of an answer -> seq of its request, as the tables pair them: over HTTP an answer may come on
+    another peer. Without, an answer belongs to the request with its id on its own peer.
+    """
     timed = any(isinstance(event.ts, str) for event in record.events)
     conns: dict[str, int] = {}
-    waiting: dict[tuple[str, str, str], tuple[float, str, str]] = {}
+    waiting: dict[Hashable, _Asked] = {}
     rows: list[dict[str, Any]] = []
     for event in record.events:
         at = _micros(event, timed)
         if at is None:
             continue
         conn = event.conn if isinstance(event.conn, str) else "unknown"
-        rows.extend(_rows(event, at, conn, conns.setdefault(conn, len(conns) + 1), waiting))
-    for (conn, _, _), (at, name, message) in waiting.items():
-        rows.append({"name": f"{name} (unanswered)", "ph": "B", "ts": at, "pid": 1, "tid": conns[conn],
-                     "args": {"request": message}})  # fmt: skip
+        rows.extend(_rows(event, at, conn, conns.setdefault(conn, len(conns) + 1), waiting, answers))
+    rows.extend(map(_unanswered, waiting.values()))
     rows.sort(key=lambda row: row["ts"])
     threads = _spread(rows, {tid: conn for conn, tid in conns.items()})
     names = [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": jsontext.printable(record.name)}}]
@@ -84,8 +96,13 @@ def _micros(event: Event, timed: bool) -> float | None:
         return None
 
 
+def _unanswered(asked: _Asked) -> dict[str, Any]:
+    return {"name": f"{asked.name} (unanswered)", "ph": "B", "ts": asked.at, "pid": 1, "tid": asked.tid,
+            "args": {"request": asked.text}}  # fmt: skip
+
+
 def _rows(
-    event: Event, at: float, conn: str, tid: int, waiting: dict[tuple[str, str, str], tuple[float, str, str]]
+    event: Event, at: float, conn: str, tid: int, waiting: dict[Hashable, _Asked], answers: Mapping[int, int] | None
 ) -> Iterator[dict[str, Any]]:
     base = {"pid": 1, "tid": tid}
     way = event.dir if isinstance(event.dir, str) else "?"
@@ -97,16 +114,21 @@ def _rows(
     text = jsontext.printable(event.text)
     head = heads[0] if isinstance(heads, list) and len(heads) == 1 else None
     if head is not None and head.key is not None and head.name is not None:
-        waiting[conn, way, head.key] = (at, head.name, text)
+        key = event.seq if answers is not None else (conn, way, head.key)
+        if key in waiting:  # its id is used again before it has an answer
+            yield _unanswered(waiting[key])
+        waiting[key] = _Asked(at, tid, head.name, text)
         return
     if head is not None and head.key is not None:
-        asked = waiting.pop((conn, {"c2s": "s2c", "s2c": "c2s"}.get(way, "?"), head.key), None)
+        mine = (conn, {"c2s": "s2c", "s2c": "c2s"}.get(way, "?"), head.key)
+        asked = waiting.pop(mine if answers is None else answers.get(event.seq), None)
         if asked is not None:
-            begun, name, request = asked
             failed = head.error is not UNSET
-            args = {"outcome": "error" if failed else "result", "request": request, "response": text}
-            bar = {**base, "name": name, "ph": "X", "ts": begun, "dur": max(0.0, at - begun), "args": args}
-            yield {**bar, "cname": "terrible"} if failed else bar
+            yield {
+                "name": f"{asked.name} (error)" if failed else asked.name, "ph": "X", "ts": asked.at,
+                "dur": max(0.0, at - asked.at), "pid": 1, "tid": asked.tid,
+                "args": {"outcome": "error" if failed else "result", "request": asked.text, "response": text},
+            } | ({"cname": "terrible"} if failed else {})  # fmt: skip
             return
     name = (head.name if head is not None else None) or (
         "batch" if isinstance(heads, list) and len(heads) > 1 else "message"
