@@ -23,7 +23,7 @@ COMPILE_OURS = @$(BIN)/python -m compileall -qq mcplab
 # The environment's own kernel and settings count, not what the user has elsewhere.
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help setup report test test-all test-oldest test-bare check lab bench fuzz wheel clean distclean
+.PHONY: help setup report test test-all test-oldest test-bare check lab bench fuzz conformance wheel clean distclean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -35,6 +35,7 @@ help:
 	@echo "make check    set up, then lint, format, types and layers"
 	@echo "make lab      set up, then JupyterLab on the notebooks"
 	@echo "make bench    set up, then the benchmarks"
+	@echo "make conformance  set up, then the MCP project's conformance suite beside our findings (needs npm; 10 minutes)"
 	@echo "make fuzz     set up, then 15 minutes of fuzzing for each family of readers"
 	@echo "make wheel    set up, then a wheel and a source archive in dist/"
 	@echo "make clean    remove what the other targets built; make distclean: the environment too"
@@ -107,6 +108,11 @@ fuzz: $(READY_TEST)
 	build/fuzz-venv/bin/python -m pip install -qq --disable-pip-version-check atheris msgspec tzdata
 	@set -e; for family in lines documents http logs any; do \
 	  PYTHONPATH=. build/fuzz-venv/bin/python tests/fuzz/fuzz_formats.py $$family --seconds $(FUZZ_SECONDS); done
+
+# The suite and a Node for it come by npm into build/conformance; docs/conformance.md is written anew.
+# CONFORMANCE_ARGS=--compare compares the last run again, "--only server-ping" takes some scenarios only.
+conformance: $(READY_TEST)
+	PYTHONPATH=tests $(BIN)/python -m conformance $(CONFORMANCE_ARGS)
 
 wheel: $(READY_TEST)
 	$(BIN)/python -m build --no-isolation --outdir dist .
