@@ -13,11 +13,12 @@ from conformance.client import Talk, made, usable
 from conformance.fixture import fixture
 from conformance.suite import Check, Scenario, SuiteError, checks_of, scenarios_in
 
-from mcplab import check, handshake, rules
+from mcplab import check, handshake, read_trace, rules
 from mcplab.spec import REVISIONS
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "conformance.md"
+META = "io.modelcontextprotocol/"
 SERVER = Scenario("server", "2026-07-28", "ping", True)
 
 LISTING = """Required for 2025-11-25 (3 scenarios, frozen; run at the 2025-11-25 wire):
@@ -160,9 +161,69 @@ def test_the_page():
         Row(SERVER.slug, "two", "failed", ("r.1",), "kept", DIFFERS, "because"),
     ]
     text = page.text([SERVER], told)
-    assert "| 2026-07-28 | server | 1 | 1 | 1 | 0 | 1 | 1 | 0 | 0 |" in text
+    assert "| 2026-07-28 | server | 1 | 1 | 1 | 1 | 0 | 1 | 1 | 0 | 0 |" in text
     assert "**differs** (suite: failed, ours: kept): because\n\n`two` (2026-07-28/server-ping)\n" in text
     assert "| `one` | passed | `r.1` | kept | agrees |" in text
+
+
+# What the suite's traffic taught: no breach, though it looks like one ---------------------------------------
+
+
+def _post(exchange: str, message: dict, status: int, answer: dict | None, **headers: str) -> list[dict]:
+    """A POST with its response on one peer; the refusal of a host has no JSON-RPC in it."""
+    sent = {"method": "POST", "path": "/mcp", "exchange": exchange, "headers": headers}
+    kind = "application/json" if answer else "text/plain"
+    got = {"status": status, "exchange": exchange, "headers": {"content-type": kind}}
+    body = {"kind": "message", "msg": answer} if answer else {"kind": "http", "raw": "no"}
+    return [
+        {"kind": "message", "dir": "c2s", "conn": "c1", "msg": {"jsonrpc": "2.0", **message}, "http": sent},
+        {**body, "dir": "s2c", "conn": "c1", "http": got},
+    ]
+
+
+def _broken(events: list[dict]) -> set[str]:
+    findings = check(read_trace([{"seq": number, **event} for number, event in enumerate(events)]))
+    return set(findings[findings.verdict == "broken"].rule)
+
+
+INFO = {"name": "c", "version": "1"}
+OLD = {
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": INFO},
+}
+SAID = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": INFO}
+
+
+def test_an_initialize_that_was_turned_away_used_up_no_id():
+    answer = {"jsonrpc": "2.0", "id": 1, "result": SAID}
+    assert "jsonrpc.request-id-reuse" not in _broken([*_post("x1", OLD, 403, None), *_post("x2", OLD, 200, answer)])
+    twice = [*_post("x1", OLD, 200, answer), *_post("x2", {**OLD, "method": "ping", "params": {}}, 403, None)]
+    assert "jsonrpc.request-id-reuse" in _broken(twice)
+
+
+def test_a_post_that_has_its_response_is_in_flight_no_more():
+    meta = {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}, f"{META}clientInfo": INFO}
+    ask = {"id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    (first, refused), (second, done) = (
+        _post("x1", ask, 403, None),
+        _post("x2", ask, 200, {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "tools": []}}),
+    )
+    assert "jsonrpc.request-id-in-flight-unique" not in _broken([first, refused, second, done])
+    assert "jsonrpc.request-id-in-flight-unique" in _broken([first, second, refused, done])
+
+
+@pytest.mark.parametrize(("kind", "breach"), [("application/json", False), ("text/event-stream", True)])
+def test_a_get_that_is_refused_in_json_is_no_stream(kind, breach):
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
+    asked = {"method": "GET", "path": "/mcp", "exchange": "x2", "headers": {"accept": "text/event-stream"}}
+    told = {"status": 400, "exchange": "x2", "headers": {"content-type": kind}}
+    events = [
+        *_post("x1", OLD, 200, {"jsonrpc": "2.0", "id": 1, "result": SAID}),
+        {"kind": "http", "dir": "c2s", "conn": "c1", "http": asked},
+        {"kind": "message", "dir": "s2c", "conn": "c1", "msg": error, "http": told},
+    ]
+    assert ("http.get-stream-no-response" in _broken(events)) is breach
 
 
 # The fixture and the client --------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ in `tests/conformance/agreement.toml`; a difference without an explanation fails
 - **only theirs**: no rule of ours asks it, or the recording cannot tell.
 - **only ours**: a rule that was broken, by either party, and that no check of the scenario asks.
 
+A scenario is required by a revision, or run without being scored (extensions, and what came later).
+
 """
 
 
@@ -39,14 +41,27 @@ def _figures(scenarios: Sequence[Scenario], rows: Sequence[Row]) -> str:
     body = []
     for revision in REVISIONS:
         for role in ROLES:
-            slugs = {one.slug for one in scenarios if (one.revision, one.role) == (revision, role)}
+            ran = [one for one in scenarios if (one.revision, one.role) == (revision, role)]
+            slugs = {one.slug for one in ran}
             own = [row for row in rows if row.scenario in slugs]
             theirs = Counter(row.theirs for row in own)
             said = Counter(row.agreement for row in own)
-            figures = [theirs["passed"], theirs["failed"], theirs["skipped"]]
+            figures = [sum(one.scored for one in ran), theirs["passed"], theirs["failed"], theirs["skipped"]]
             figures += [said[word] for word in (AGREES, DIFFERS, THEIRS_ONLY, OURS_ONLY)]
             body.append([revision, role, str(len(slugs)), *map(str, figures)])
-    names = ["revision", "tested", "scenarios", "passed", "failed", "skipped", AGREES, DIFFERS, THEIRS_ONLY, OURS_ONLY]
+    names = [
+        "revision",
+        "tested",
+        "scenarios",
+        "required",
+        "passed",
+        "failed",
+        "skipped",
+        AGREES,
+        DIFFERS,
+        THEIRS_ONLY,
+        OURS_ONLY,
+    ]
     return _table(names, body)
 
 
