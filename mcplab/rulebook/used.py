@@ -17,7 +17,7 @@ from mcplab.rulebook.visit import visit
 
 EXERCISED: Final = {
     "trace": "str", "instance": "str", "party": "str", "path": "str", "status": "str", "declared": "boolean",
-    "n": "int64", "refused": "int64", "why": "str", "seqs": "str", "worked": "int64",
+    "n": "int64", "refused": "int64", "why": "str", "seqs": "str", "worked": "int64", "outcome": "str",
 }  # fmt: skip
 WHAT_IF: Final = {
     "trace": "str", "instance": "str", "conn": "str", "seq": "int64", "part": "Int64", "sender": "str", "kind": "str",
@@ -85,6 +85,9 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
 
     ``worked``: uses that came to something: a request got its result, an input request its response, and a
     notification was sent, which nothing answers.
+    ``outcome``: what that says of the declaration, as ``declared and works``, ``declared and fails``, ``undeclared and
+    works``, ``undeclared and refused`` (as it should be) or ``undeclared and unanswered`` (a modern client that gives
+    its request up says nothing); missing where nothing was used, or the declaration was not seen.
     """
     uses: dict[tuple[str, str, str], _Use] = {}
     asked: dict[tuple[str, str], list[_Use]] = {}  # instance, key of an input request -> what it used
@@ -138,7 +141,7 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
         known = True if one.stated else None if one.unknown and not one.undeclared else False
         rows.append(
             (name, instance, party, path, status, known, one.n, one.refused, "; ".join(one.why) or None,
-             ", ".join(map(str, one.seqs)) or None, one.worked)
+             ", ".join(map(str, one.seqs)) or None, one.worked, _outcome(one, known))
         )  # fmt: skip
     frame = pd.DataFrame(rows, columns=list(EXERCISED)).astype(EXERCISED)
     order = frame["path"].map(lambda path: spec.path_key(path))
@@ -148,6 +151,14 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
         .drop(columns="_order")
         .reset_index(drop=True)
     )
+
+
+def _outcome(one: _Use, declared: bool | None) -> str | None:
+    if one.n == 0 or declared is None:
+        return None
+    if declared:
+        return "declared and works" if one.worked else "declared and fails"
+    return f"undeclared and {'works' if one.worked else 'refused' if one.refused else 'unanswered'}"
 
 
 def without(declared: Any, paths: Iterable[str]) -> Any:

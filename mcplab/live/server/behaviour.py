@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mcplab import __version__
+from mcplab.live.server import challenge
 from mcplab.live.server.config import Config
 from mcplab.live.server.features import LEVELS, TEMPLATE, Features
 from mcplab.live.server.steps import (
@@ -35,6 +36,7 @@ from mcplab.live.server.steps import (
 from mcplab.model import ABSENT
 from mcplab.spec import (
     META_CAPABILITIES,
+    META_CLIENT_INFO,
     META_LOG_LEVEL,
     META_SERVER_INFO,
     META_SUBSCRIPTION_ID,
@@ -64,6 +66,7 @@ class Behaviour:
         self.peers: list[Peer] = []
         self.listens: list[Listen] = []
         self._asked = 0
+        self._challenged: dict[str, set[str]] = {}  # a modern client by what it says of itself -> keys of questions
         self._key = secrets.token_bytes(16)
 
     # What it says of itself ----------------------------------------------------------------------
@@ -127,6 +130,18 @@ class Behaviour:
             return params.get("requestId", ABSENT)
         return ABSENT
 
+    def challenge(self, peer: Peer) -> Steps | None:
+        """Questions for a legacy peer that is ready for them and was not asked yet, where this server challenges."""
+        if not self.config.challenge or peer.challenged or not peer.initialized:
+            return None
+        peer.challenged = True
+        return challenge.asked(peer.revision, peer.capabilities, self._names())
+
+    def _names(self) -> Iterator[str]:
+        while True:
+            self._asked += 1
+            yield f"ask-{self._asked}"
+
     # Modern --------------------------------------------------------------------------------------
 
     def _modern(self, message: dict[str, Any]) -> Steps:
@@ -150,11 +165,14 @@ class Behaviour:
         if level is not ABSENT and level not in LEVELS:
             raise Refusal(-32602, f"Invalid params: {META_LOG_LEVEL} {level!r} is no level")
         ident = message["id"]
+        want = self._next_question(method, meta, version, declared)
         if method == "subscriptions/listen":
             yield from self._listen(ident, params, version)
             return
-        if method == "server/discover":
-            result: dict[str, Any] = {
+        if want is not None:
+            result: dict[str, Any] = self._input_required(params, self._given(params), want)
+        elif method == "server/discover":
+            result = {
                 "supportedVersions": supported,
                 "capabilities": self.capabilities(version),
                 **self._instructions(),
@@ -170,6 +188,14 @@ class Behaviour:
             result |= {"ttlMs": 0, "cacheScope": "private"}
         whole = {"resultType": "complete", **result, "_meta": {META_SERVER_INFO: self.info}}
         yield Emit({"jsonrpc": "2.0", "id": ident, "result": whole}, final=True)
+
+    def _next_question(self, method: str, meta: dict[str, Any], version: str, declared: Any) -> Want | None:
+        if not self.config.challenge or method not in _INPUT:
+            return None
+        asked = self._challenged.setdefault(json.dumps(meta.get(META_CLIENT_INFO)), set())
+        want = challenge.next_question(version, declared, asked)
+        asked.update({want.key} if want is not None else ())
+        return want
 
     def _listen(self, ident: Any, params: dict[str, Any], version: str) -> Steps:
         asked = params.get("notifications", ABSENT)
@@ -199,6 +225,8 @@ class Behaviour:
 
     def _legacy(self, message: dict[str, Any], peer: Peer) -> Steps:
         method, params, ident = message["method"], message.get("params", {}), message["id"]
+        if method not in ("ping", "initialize"):  # who listens to no stream of its own is asked on this one
+            yield from self.challenge(peer) or ()
         if method == "ping":
             result: dict[str, Any] = {}
         elif method == "initialize":
@@ -354,9 +382,8 @@ class Behaviour:
         return "" if isinstance(offered, dict) and form else f"the client has not declared {want.needs}"
 
     def _ask(self, want: Want, revision: str) -> Iterator[Step]:
-        self._asked += 1
-        params = {k: v for k, v in want.params.items() if k != "mode" or revision >= "2025-11-25"}
-        message = {"jsonrpc": "2.0", "id": f"ask-{self._asked}", "method": want.method}
+        params = challenge.fitting(want.params, revision)
+        message = {"jsonrpc": "2.0", "id": next(self._names()), "method": want.method}
         answer = yield Ask({**message, "params": params} if params else message)
         if not isinstance(answer, dict) or "error" in answer:
             return {"error": answer.get("error") if isinstance(answer, dict) else None}

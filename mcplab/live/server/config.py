@@ -22,7 +22,8 @@ class Config:
             is not declared are unknown methods.
         session_id: of every legacy HTTP session; None: a fresh one each; "": no sessions.
         get: what a legacy GET gets: a stream, or 405.
-        challenge: ask tools ask also for what the client has not declared.
+        challenge: ask the client for everything a server may ask for, declared or not (``challenge``); ask tools ask
+            also for what it has not declared.
         fault: name of a fault (``faults.FAULTS``), or "".
         old_sse: over HTTP, the HTTP+SSE transport of 2024-11-05 in place of Streamable HTTP.
         instructions: sent with the declaration; ``ABSENT`` leaves the member out.

@@ -36,11 +36,14 @@ class Questions:
     def __init__(self) -> None:
         self._open: dict[Any, asyncio.Future[Any]] = {}
 
-    async def answer(self, ident: Any) -> Any:
+    async def answer(self, ident: Any, patience: float | None = None) -> Any:
+        """The client's answer; None where none came within ``patience`` seconds."""
         future = asyncio.get_running_loop().create_future()
         self._open[ident] = future
         try:
-            return await future
+            return await asyncio.wait_for(future, patience)
+        except TimeoutError:
+            return None
         finally:
             del self._open[ident]
 
@@ -72,9 +75,9 @@ async def drive(
                     emit(step)
                 case Pause(seconds):
                     await asyncio.sleep(seconds)
-                case Ask(message):
+                case Ask(message, patience):
                     emit(Emit(message))
-                    reply = await questions.answer(message["id"])
+                    reply = await questions.answer(message["id"], patience)
                 case Hold(listen):
                     await hold(listen)
                 case Drop():

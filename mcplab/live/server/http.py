@@ -268,6 +268,21 @@ class HttpServer:
         task = None if cancelled is ABSENT else session.running.get(json.dumps(cancelled))
         if task is not None:
             task.cancel()
+        self._challenge(session)
+
+    def _challenge(self, session: Session) -> None:
+        """Ask on the stream that the client has opened for the server to speak on."""
+        outlet = session.peer.outlet
+        steps = self.behaviour.challenge(session.peer) if outlet is not None else None
+        if steps is None or outlet is None:
+            return
+
+        async def never(_: Listen) -> None: ...
+
+        task = asyncio.ensure_future(drive(steps, lambda emit: outlet(emit.message), session.questions, never))
+        self._tasks.add(task)
+        session.running["challenge"] = task
+        task.add_done_callback(lambda done: (self._tasks.discard(done), session.running.pop("challenge", None)))
 
     def _stream(self, session: Session) -> Stream:
         self._names += 1
@@ -367,6 +382,7 @@ class HttpServer:
             stream = self._stream(session)
             session.peer.outlet = lambda message: self._put(stream, message, "")
             chunks = self._open_ended(stream)
+            self._challenge(session)
         return StreamingResponse(chunks, headers=_SSE, media_type="text/event-stream")
 
     async def _open_ended(self, stream: Stream) -> AsyncIterator[bytes]:

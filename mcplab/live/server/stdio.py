@@ -13,7 +13,7 @@ from mcplab.live.server.behaviour import Behaviour
 from mcplab.live.server.config import Config
 from mcplab.live.server.drive import Questions, Wire, drive
 from mcplab.live.server.faults import Faulty, write
-from mcplab.live.server.steps import Emit, Listen, Peer
+from mcplab.live.server.steps import Emit, Listen, Peer, Steps
 from mcplab.model import ABSENT
 
 
@@ -110,9 +110,13 @@ class StdioServer:
             cancelled = self.behaviour.notification(message, self.peer, modern=modern)
             if cancelled is not ABSENT and (task := self.running.get(_key(cancelled))) is not None:
                 task.cancel()
+            if (asking := self.behaviour.challenge(self.peer)) is not None:
+                self._run("challenge", asking, lambda emit: self._say(emit.message, ""))
             return None
         steps = self.behaviour.request(message, self.peer, modern=modern)
-        key = _key(message["id"])
+        return self._run(_key(message["id"]), steps, emit)
+
+    def _run(self, key: str, steps: Steps, emit: Any) -> asyncio.Task[None]:
         task = asyncio.ensure_future(drive(steps, emit, self.questions, self._hold))
         self.running[key] = task
         task.add_done_callback(lambda done: self.running.pop(key, None) if self.running.get(key) is done else None)

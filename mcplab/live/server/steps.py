@@ -24,9 +24,10 @@ class Pause:
 
 @dataclass(frozen=True)
 class Ask:
-    """Send a request to the client and come back with its answer (legacy only)."""
+    """Send a request to the client and come back with its answer (legacy only); None after ``patience`` seconds."""
 
     message: dict[str, Any]
+    patience: float | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class Peer:
     revision: str = ""
     capabilities: dict[str, Any] = field(default_factory=dict)
     initialized: bool = False
+    challenged: bool = False
     log_level: str = "debug"
     subscribed: set[str] = field(default_factory=set)
     outlet: Callable[[dict[str, Any]], None] | None = None
