@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
 import time
 from contextlib import suppress
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import UNSET
 from scripted import OK, PING, PONG, SSE, Scripted, answer, ask, chunk, dial, last, on_disk, proxied, rest, told, until
 
 from mcplab.live import http_relay
+from mcplab.live.admission import Admission
+from mcplab.live.capture import Capture
 from mcplab.live.proxy import Proxy
 from mcplab.model import UsageError
 from mcplab.traces import read_trace
@@ -256,3 +262,78 @@ def test_in_a_loop_of_ones_own_nothing_is_left(tmp_path):
 
     asyncio.run(main())
     assert told(read_trace(tmp_path / "t.jsonl"))[-2:] == ["close stream", "close"]
+
+
+class Pipe(asyncio.Transport):
+    """A transport that only keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = b""
+        self.closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.out += bytes(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = write_eof = close
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+
+WIRES = {
+    "c": [ask(), ask("GET", body=b""), ask(body=b"", transfer_encoding="chunked") + chunk(PING) + b"0\r\n\r\n", ask("HEAD", body=b"")],
+    "s": [OK, SSE + chunk(b"data: " + PONG + b"\n\n") + b"0\r\n\r\n", b"HTTP/1.1 100 X\r\n\r\n", b"HTTP/1.1 200 X\r\n\r\n{}", b"HTTP/1.1 101 X\r\n\r\n"],
+}  # fmt: skip
+OWN = re.compile(rb"HTTP/1\.1 \d{3} [^\r\n]*\r\nContent-Type: text/plain; charset=utf-8\r\n.*", re.DOTALL)
+STEPS = st.tuples(
+    st.sampled_from("cs"), st.integers(0, 4), st.integers(0, 200), st.integers(0, 400), st.binary(max_size=3)
+)
+
+
+@given(st.lists(STEPS, max_size=12), st.sampled_from(["client", "server", "stop"]))
+def test_no_bytes_can_break_it(steps, ends):
+    """Whole, cut and damaged requests and responses in any order: no error, and what goes on is what came."""
+
+    async def main() -> None:
+        capture = Capture()
+        upstream = http_relay.Upstream("127.0.0.1", 1, "127.0.0.1:1")
+        hub = http_relay.Hub(capture, upstream, Admission(), lambda _: None)
+        client = http_relay.ClientSide(hub)
+        server = client._server = http_relay.ServerSide(client)
+        ours, theirs = Pipe(), Pipe()
+        client.connection_made(ours)
+        server.connection_made(theirs)
+        came = b""
+        for side, which, start, end, extra in steps:
+            data = WIRES[side][which % len(WIRES[side])][start if start < 30 else 0 : end] + extra
+            if side == "c":
+                client.data_received(data)
+            elif not theirs.closed:
+                came += data
+                server.data_received(data)
+            await asyncio.sleep(0)
+        relayed = OWN.sub(b"", ours.out)
+        assert came.startswith(relayed)
+        assert client.over or relayed == came
+        {"client": client.eof_received, "server": server.eof_received, "stop": lambda: None}[ends]()
+        client.end(None, "over", at_once=True)
+        client.connection_lost(None)
+        server.connection_lost(ConnectionResetError())
+        assert ours.closed
+        assert theirs.closed
+        assert not hub.open
+        assert not hub.clients
+        kinds = [event.kind for event in capture.events if event.kind == "open" or event.http is UNSET]
+        assert kinds.count("open") == kinds.count("close") == 1
+
+    asyncio.run(main())

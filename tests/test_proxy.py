@@ -203,7 +203,7 @@ def test_an_answer_that_does_not_wait_for_the_request(tmp_path):
         until(connection, PING)
 
     with proxied(script, tmp_path / "t.jsonl") as (proxy, _), dial(proxy) as client:
-        client.sendall(ask(authorization="Bearer s3cret")[: -len(PING)])
+        client.sendall(ask(target="/mcp?access_token=s3cret", authorization="Bearer s3cret")[: -len(PING)])
         assert until(client, b"}") == refusal
         client.sendall(PING)
         assert rest(client) == b""
@@ -396,3 +396,13 @@ def test_wrong_use_of_the_program():
     assert run(["proxy", "--upstream", "nowhere", "-o", "never.jsonl"]) == 2
     assert run(["proxy", "--upstream", "http://x/"]) == 2
     assert not Path("never.jsonl").exists()
+
+
+def test_the_traffic_goes_on_when_the_disk_is_full(tmp_path):
+    with proxied(answer, Path("/dev/full")) as (proxy, warnings), dial(proxy) as client:
+        client.sendall(ask())
+        assert until(client, PONG) == OK
+    assert len(warnings) == 1
+    assert "recording stopped" in warnings[0]
+    assert proxy.recorder is not None
+    assert proxy.recorder.failed is not None
