@@ -201,24 +201,12 @@ def test_names_that_the_terminal_cannot_show():
     assert b"roots" in done.stdout
 
 
-def _cpu(*command: str) -> float:
-    """CPU seconds of a process: the best of five, since others share the machine."""
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
-    seconds = []
-    for _ in range(5):
-        child = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL, env=env)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        assert child.returncode == 0
-        seconds.append(usage.ru_utime + usage.ru_stime)
-    return min(seconds)
-
-
-@pytest.mark.skipif(not hasattr(os, "wait4"), reason="this system does not say what a process cost")
 def test_the_start_is_cheap():
-    _cpu("-m", "mcplab", "--help")  # compiles what is not compiled yet
-    assert _cpu("-c", "import mcplab") < 0.25
-    assert _cpu("-m", "mcplab", "--help") < 0.3
+    """What ``--help`` costs is benchmarks/bench_start.py; here that it loads few modules, which no load changes."""
+    code = "import sys\nfrom mcplab.cli import run\nrun(['--help'])\nprint(len(sys.modules), file=sys.stderr)"
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True, timeout=60)
+    assert int(done.stderr) < 250  # pandas alone would be a thousand
 
 
 @pytest.mark.parametrize(
