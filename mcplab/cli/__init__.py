@@ -20,7 +20,19 @@ from mcplab.cli.options import SETTINGS
 from mcplab.cli.output import note, safe
 from mcplab.model import MCPLabError, SpecError, UsageError
 
-MODULES: Final = ("tables", "comparing", "display", "rulings", "live", "recording", "proxying", "files", "many", "lab")
+MODULES: Final = (
+    "tables",
+    "comparing",
+    "display",
+    "rulings",
+    "live",
+    "recording",
+    "proxying",
+    "observing",
+    "files",
+    "many",
+    "lab",
+)
 """Modules of this package that hold commands, in the order in which help lists them."""
 
 app = typer.Typer(

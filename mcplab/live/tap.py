@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,14 +31,23 @@ _PASSED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"
 _SET_PDEATHSIG: Final = 1
 
 
-def tap(command: Sequence[str], output: Path, *, redact: Sequence[str] = (), keep_secrets: bool = False) -> int:
+def tap(
+    command: Sequence[str],
+    output: Path,
+    *,
+    redact: Sequence[str] = (),
+    keep_secrets: bool = False,
+    header: Mapping[str, Any] = {},
+) -> int:
     """Record a server into a trace at ``output`` (``Recorder`` says where exactly); the status to exit with.
+
+    ``header``: members of the trace's header besides the usual ones, or in their place.
 
     Raises:
         UsageError: a word of ``redact`` cannot be used.
     """
-    header = {"transport": "stdio", "config": {"command": list(command), "recorder": "tap"}}
-    with Recorder(output, header=header, keep_secrets=keep_secrets, redact=redact) as recorder:
+    facts = {"transport": "stdio", "config": {"command": list(command), "recorder": "tap"}, **header}
+    with Recorder(output, header=facts, keep_secrets=keep_secrets, redact=redact) as recorder:
         if recorder.path != output:
             warn_on_stderr(f"{output} exists, so this trace is {recorder.path}")
         return Tap(command, recorder).run()
