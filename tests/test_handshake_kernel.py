@@ -114,7 +114,7 @@ def test_twenty_calls_with_errors_and_interrupts_between(kernel):
             code = "print('started', flush=True)\nhandshake(DEMO(fault='silent'), timeout=60)"
             printed, error = kernel.run(code, interrupt_at="started")
             assert error == "KeyboardInterrupt", printed
-            assert time.monotonic() - before < 15
+            assert time.monotonic() - before < 60
             assert kernel.run("health()") == (HEALTHY, "")
     assert kernel.run("health()") == (HEALTHY, "")
 

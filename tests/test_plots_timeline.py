@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -316,14 +315,11 @@ def test_several_traces_start_at_their_own_first_event_unless_asked() -> None:
 # Many events ---------------------------------------------------------------------------------------
 
 
-def test_a_hundred_thousand_events_become_densities_in_time() -> None:
-    frame = busy(100_000)
-    plots.timeline(busy(1000))  # fonts and the like are loaded
-    began = time.process_time()
+def test_a_hundred_thousand_events_become_densities() -> None:
+    frame = busy(100_000)  # how long it takes is benchmarks/bench_display.py
     ax = plots.timeline(frame)
     assert isinstance(ax.figure, Figure)
     ax.figure.canvas.draw()
-    assert time.process_time() - began < 3
     assert any("Too many to draw one by one: heights are messages per" in text for text in said(ax))
     assert_legible(ax)
 
