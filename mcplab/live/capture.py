@@ -8,6 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -177,13 +178,20 @@ def kept(pairs: Iterable[tuple[str, str]], *, secrets: bool = False) -> dict[str
     """
     found: dict[str, str] = {}
     for name, value in pairs:
-        low = name.lower()
-        if low == "www-authenticate":
+        low, fate = _fate(name)
+        if fate == "scheme":
             value = value.split(" ", 1)[0]
-        elif is_secret_header(low):
-            if not secrets:
-                continue
-        elif low not in _KEPT and not low.startswith("mcp-"):
+        elif fate == "no" or (fate == "secret" and not secrets):
             continue
         found[low] = f"{found[low]}, {value}" if low in found else value
     return found
+
+
+@lru_cache(maxsize=512)
+def _fate(name: str) -> tuple[str, Literal["scheme", "secret", "yes", "no"]]:
+    low = name.lower()
+    if low == "www-authenticate":
+        return low, "scheme"
+    if is_secret_header(low):
+        return low, "secret"
+    return low, "yes" if low in _KEPT or low.startswith("mcp-") else "no"

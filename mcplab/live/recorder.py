@@ -206,7 +206,7 @@ def _facts(fields: dict[str, Any]) -> dict[str, Any]:
     if http is not UNSET and http is not None:
         given = msgspec.structs.asdict(http) if isinstance(http, Http) else dict(http)
         if (headers := given.get("headers", UNSET)) is not UNSET:
-            pairs: Iterable[tuple[str, str]] = headers.items() if isinstance(headers, Mapping) else headers
+            pairs: Iterable[tuple[str, str]] = headers.items() if isinstance(headers, (dict, Mapping)) else headers
             given["headers"] = kept(pairs, secrets=True)
         fields["http"] = Http(**given)
     message = fields.get("msg", UNSET)
