@@ -269,25 +269,26 @@ def test_a_server_that_speaks_no_http(tmp_path):
 
 
 def test_addresses_that_lead_round_it(tmp_path):
+    redirects = [b"http://127.0.0.1:9/mcp/?s=1", b"http://127.0.0.1:9/mcp/?s=2", b"/mcp/", b"http://[", b""]
+
     def script(connection: socket.socket) -> None:
+        for address in redirects:
+            until(connection, b"\r\n\r\n")
+            connection.sendall(b"HTTP/1.1 307 X\r\nLocation: " + address + b"\r\nContent-Length: 0\r\n\r\n")
         until(connection, b"\r\n\r\n")
-        connection.sendall(
-            b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:9/mcp/\r\nContent-Length: 0\r\n\r\n"
-        )
-        until(connection, b"\r\n\r\n")
-        connection.sendall(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nevent: endpoint\ndata: /near\n\n"
-        )
-        connection.sendall(b"event: endpoint\ndata: http://127.0.0.1:9/far\n\n")
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        for data in (b"/near", b"http://[", b"http://127.0.0.1:9/far"):
+            connection.sendall(b"event: endpoint\ndata: " + data + b"\n\n")
 
     with proxied(script, tmp_path / "t.jsonl") as (proxy, warnings), dial(proxy) as client:
-        client.sendall(ask("GET", body=b""))
-        until(client, b"\r\n\r\n")
+        for _ in redirects:
+            client.sendall(ask("GET", body=b""))
+            until(client, b"\r\n\r\n")
         client.sendall(ask("GET", body=b""))
         rest(client)
     assert len(warnings) == 2
-    assert "redirects to http://127.0.0.1:9/mcp/" in warnings[0]
-    assert "http://127.0.0.1:9/far" in warnings[1]
+    assert "redirects to http://127.0.0.1:9/mcp/:" in warnings[0]
+    assert "http://127.0.0.1:9/far:" in warnings[1]
 
 
 # TLS, addresses, the program ----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -136,7 +136,7 @@ class Exchange:
         """The response is complete."""
         if self._answer is not None and not self.over:
             self._answer.end({"by": "server", "reason": "stream ended"}, False)
-        self.over = True
+        self._answer, self.over = None, True
 
     def cut(self, reason: str, *, by: str | None = None) -> None:
         """The connection ended before the response did."""
@@ -153,6 +153,7 @@ class Exchange:
             self._add("close", http=Http(exchange=self.name), **marks)
         else:
             self._answer.end(marks, True)
+            self._answer = None
 
     def refused(self, head: Head, text: bytes, reason: str) -> None:
         """The relay itself answers, not the server behind it."""
@@ -177,9 +178,8 @@ class _Answer:
         self._waiting = 0  # bytes of an event whose end is not there yet
         self._parser = SseParser() if head.essence == "text/event-stream" and not self._held.note else None
         self._streams = self._parser is not None
-        location = head.get("location")
-        if location is not None and urlsplit(location).netloc:
-            warn(f"the server redirects to {location}: a client that follows goes round this proxy")
+        if (far := elsewhere(head.get("location") or "")) is not None:
+            warn(f"the server redirects to {far}: a client that follows goes round this proxy")
         if self._streams:
             self._add("http", dir="s2c", http=self._facts)
 
@@ -206,10 +206,10 @@ class _Answer:
             self._add(kind, dir="s2c", http=self._short, sse=event.facts(False), **body)
             return
         self._add("sse", dir="s2c", http=self._short, sse=event.facts(True), **raw(event.raw))
-        if event.event == "endpoint" and event.data and urlsplit(event.data.decode("latin-1").strip()).netloc:
+        if event.event == "endpoint" and (far := elsewhere((event.data or b"").decode("latin-1"))) is not None:
             self._warn(
-                f"the server tells clients to post to {event.data.decode('utf-8', 'replace')}: an absolute address, "
-                "which goes round this proxy (bytes are not changed); let the server send a path"
+                f"the server tells clients to post to {far}: an absolute address, which leads round this proxy "
+                "(bytes are not changed); let the server send a path"
             )
 
     def _message(self) -> bool:
@@ -239,6 +239,15 @@ class _Answer:
             self._add("http", dir="s2c", http=facts, **body, **({"reason": note} if note else {}))
         if cut:
             self._add("close", http=Http(exchange=self._name), **marks)
+
+
+def elsewhere(reference: str) -> str | None:
+    """The address, without its query, if this reference has a host of its own; None where it is a path."""
+    try:
+        parts = urlsplit(reference.strip())
+    except ValueError:
+        return None
+    return urlunsplit(parts._replace(query="", fragment="")) if parts.netloc else None
 
 
 def response_facts(name: str | None, head: Head) -> Http:
