@@ -66,11 +66,13 @@ def main() -> int:
     first = timed(lambda: shown.append(mcplab.panel(trace)))
     panel = shown[0]
     methods = [value for _, value in panel.methods.options]
+    busiest = str(messages["channel"].mode()[0])
     redraws = {
         "steps": [lambda n=n: setattr(panel.steps, "value", n) for n in (30, 90, 120)],
         "length of a step": [lambda n=n: setattr(panel.seconds, "value", n) for n in (2.0, 5.0, 10.0)],
         "methods": [lambda n=n: setattr(panel.methods, "value", n) for n in ((methods[0],), (methods[1],), ())],
         "page of events": [lambda n=n: setattr(panel.page, "value", n) for n in (2, 30, 400)],
+        "a segment's events": [lambda n=n: panel.pick(busiest, n) for n in (57, 58, 59)],
         "an event's text": [lambda n=n: setattr(panel.events, "value", panel.events.options[n][1]) for n in (3, 5, 9)],
     }
     rows = [("chart, drawn and saved as png", min(timed(chart) for _ in range(3)), LIMIT_CHART)]

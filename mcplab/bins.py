@@ -64,7 +64,7 @@ def timeline(
     clocked = chosen & (marks.ts != NO_TIME)
     if not clocked.any():
         raise TraceError("no event of this trace has a time stamp; axis='seq' shows it event by event")
-    step_us = _microseconds(step_seconds)
+    step_us = microseconds(step_seconds)
     last = (
         int(np.floor(_moment(end) / step_us)) if end is not None else int(np.floor(marks.ts[clocked].max() / step_us))
     )
@@ -81,7 +81,7 @@ def timeline(
     return _frame(marks, np.flatnonzero(chosen), bins - first, clocked, count, columns)
 
 
-def _microseconds(seconds: float) -> float:
+def microseconds(seconds: float) -> float:
     """A step's length: a whole number wherever it is one but for the rounding of ``1.001 * 1e6``."""
     length = seconds * 1e6
     whole = round(length)

@@ -322,7 +322,7 @@ def test_a_trace_cannot_speak_to_the_browser():
     page = evil()._repr_html_()
     seen.feed(page)
     assert seen.tags <= {"div", "style", "p", "b", "table", "tr", "th", "td", "i", "span", "br"}
-    assert seen.attributes <= {"class", "title", "scope", "role", "aria-label"}
+    assert seen.attributes <= {"class", "title", "scope", "role", "aria-label", "data-row"}
     assert "mathjax_ignore" in page
     assert "\x1b" not in page
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mcplab import TraceError, make_trace, timeline
 from mcplab.channels import Marks, stronger
 from mcplab.model import ACTIVITIES, NO_TIME
-from mcplab.render import merge, segments
+from mcplab.render import merge, segments, within
 from mcplab.render.segments import overall
 
 
@@ -33,7 +33,7 @@ rows = st.lists(
 ).map(lambda found: sorted(found, key=lambda row: row[0]))
 
 
-@given(rows, st.integers(1, 7), st.sampled_from([0.5, 1.0, 2.5]))
+@given(rows, st.integers(1, 7), st.sampled_from([0.001, 0.1, 0.3, 0.5, 0.7, 1.0, 1.001, 2.5, 7.0]))
 def test_the_strip_at_k_times_the_step_is_the_merged_strip(found, k, step):
     trace = Fake(found)
     fine = timeline(trace, steps=None, step_seconds=step)
@@ -60,6 +60,19 @@ def test_a_strip_that_was_merged_for_want_of_room_hides_nothing(found, steps, ro
             best = stronger(best, cell)
         assert best == shown
         assert set(narrow.cells[channel]) <= set(cells)
+
+
+@given(rows, st.sampled_from([0.1, 0.3, 1.0, 1.001, 2.5, 1 / 3]), st.booleans())
+def test_a_segment_shows_the_strongest_of_the_events_within_it(found, step, clock):
+    trace = Fake(found if clock else [(NO_TIME, *row[1:]) for row in found])
+    strips = segments(trace, "i", steps=200, step_seconds=step)
+    seq, channel = np.asarray(trace.marks.seq), np.asarray(trace.marks.channel)
+    for name, cells in strips.cells.items():
+        for start, cell in zip(strips.starts, cells, strict=True):
+            shown = "none"
+            for at in np.flatnonzero(within(seq, trace.marks.ts, start, strips.seconds) & (channel == name)):
+                shown = stronger(shown, trace.marks.activity[at])
+            assert shown == cell
 
 
 @given(rows, st.integers(1, 12))

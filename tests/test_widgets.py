@@ -99,6 +99,61 @@ def test_steps_and_their_length_are_those_of_the_strip():
     assert shown.display_html.value.count('class="a-request"') >= 3
 
 
+def test_a_click_on_a_segment_lists_what_fell_into_it_and_shows_what_it_stands_for():
+    trace = read_trace([HEADER, *lines(30)])
+    shown = panel(trace)
+    shown.steps.value, shown.seconds.value = 4, 10.0
+    assert "onclick=" in shown.display_html.value
+    assert ".mcplab-pick input" in html.unescape(shown.display_html.value)
+    row = [one.channel for one in shown.view.facts(shown.instance.value).channels].index("STDIO")
+    shown.clicked.value = f"{row}:2"  # what the click writes
+    assert [label.split()[0] for label, _ in shown.events.options] == [str(n) for n in range(10, 20)]
+    assert "events 1 to 10 of 10 in the segment from 00:00:10.000 UTC on STDIO" in shown.listed.value
+    assert html.escape(trace.raw(18)) in shown.raw_html.value  # the last request: a request is more than an answer
+    assert shown.display_html.value.count(" picked") == 1
+    assert "60 segments" not in shown.display_html.value
+    assert shown.unpick.layout.display == ""
+    shown.clicked.value = f"{row}:3"
+    assert html.escape(trace.raw(28)) in shown.raw_html.value
+    shown.clicked.value = f"{row}:3"  # the same again
+    assert len(shown.events.options) == 10
+    shown.clicked.value = f"{row}:0"  # nothing happened then
+    assert (len(shown.events.options), shown.events.value) == (0, None)
+    shown.unpick.click()
+    assert (len(shown.events.options), shown.unpick.layout.display) == (30, "none")
+    assert " picked" not in shown.display_html.value
+
+
+def test_a_pick_ends_with_another_choice_and_wrong_ones_do_nothing():
+    shown = panel(read_trace([HEADER, *lines(30)]))
+    for wrong in ("", "x", "0:", ":1", "0:60", "99:1", "-1:2", "<b>:1"):
+        if wrong in ("0:60",):
+            with pytest.raises(TraceError, match="no segment 60"):
+                shown.pick("STDIO", 60)
+            continue
+        shown.clicked.value = wrong
+        assert len(shown.events.options) == 30, wrong
+    shown.pick("STDIO", 59)
+    assert len(shown.events.options) == 1
+    shown.seconds.value = 2.0
+    assert len(shown.events.options) == 30
+    with pytest.raises(TraceError, match="on a channel 'POST'"):
+        shown.pick("POST", 0)
+
+
+def test_a_segment_without_a_clock_is_an_event_and_a_big_one_has_pages():
+    shown = panel(make_trace([("client", ask(1)), ("server", {"jsonrpc": "2.0", "id": 1, "result": {}})]))
+    shown.pick("STDIO", 1)
+    assert "in the segment from seq 1 on STDIO" in shown.listed.value
+    assert "result" in shown.raw_html.value
+    busy = panel(read_trace([HEADER, *lines(PAGE + 50)]))
+    busy.seconds.value = 1000.0
+    busy.pick("STDIO", 59)
+    assert (busy.page.max, busy.page.value) == (2, 2)
+    assert len(busy.events.options) == 50
+    assert busy.events.value == PAGE + 48
+
+
 def test_traces_can_be_changed_and_many_events_come_in_pages():
     long = read_trace([HEADER, *lines(PAGE + 5)])
     shown = panel([make_trace([("client", ask(1))]), long])
@@ -239,6 +294,17 @@ def test_a_recorder_of_this_process():
     assert len(shown.panel.view.trace) == 1
     assert not shown.tick()
     shown.close()
+
+
+def test_a_picked_segment_stays_while_the_capture_grows():
+    short, long = (read_trace([HEADER, *lines(count)]) for count in (10, 20))
+    shown = panel(short)
+    shown.pick("STDIO", 59)
+    before = shown.raw_html.value
+    shown.replace(long)
+    assert "1 to 1 of 1 in the segment from 00:00:09.000 UTC" in shown.listed.value
+    assert shown.raw_html.value == before
+    assert shown.display_html.value.count(" picked") == 1
 
 
 def test_choices_stay_while_the_capture_grows(tmp_path):

@@ -293,7 +293,7 @@ def _so(
 
 # Mermaid -------------------------------------------------------------------------------------------------
 
-_MERMAID: Final = re.compile(r"[;#<>\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_MERMAID: Final = re.compile("[;#<>%$]")  # ends of commands, entities, markup, comments and directives, formulas
 
 
 def mermaid(messages: pd.DataFrame, events: pd.DataFrame | None = None, *, limit: int = 40) -> str:
@@ -322,4 +322,4 @@ def mermaid(messages: pd.DataFrame, events: pd.DataFrame | None = None, *, limit
 
 def _shown(text: str, most: int = 160) -> str:
     text = text if len(text) <= most else text[: most - 1] + "…"
-    return _MERMAID.sub(lambda found: f"#{ord(found[0])};", text)
+    return _MERMAID.sub(lambda found: f"#{ord(found[0])};", safe(text))

@@ -35,6 +35,9 @@ vertical-align:top;white-space:nowrap;background:none;border:0;font-weight:norma
 .mcplab-display .tokens span{font-family:monospace;margin-right:.7em}
 .mcplab-display .marked{font-weight:bold;text-decoration:underline}
 .mcplab-display .strip .a-ping{font-size:60%;width:1.03em}
+.mcplab-display .key .a-ping{font-size:60%;vertical-align:middle}
+.mcplab-picks .strip i{cursor:pointer}
+.mcplab-picks .strip i:hover,.mcplab-picks .strip i.picked{box-shadow:0 0 0 1px currentColor}
 .mcplab-display .a-error{font-weight:bold}
 """
 
@@ -90,9 +93,15 @@ def style() -> str:
     return f"<style>{''.join(rules)}</style>"
 
 
-def block(one: Facts, strips: Segments, channels: Sequence[str] | None = None, end: Any = None) -> str:
-    """The display of one instance; goes into ``framed``."""
-    rows = [row for row in one.channels if channels is None or row.channel in channels]
+def block(
+    one: Facts,
+    strips: Segments,
+    channels: Sequence[str] | None = None,
+    end: Any = None,
+    picked: tuple[str, int] | None = None,
+) -> str:
+    """The display of one instance; goes into ``framed``. ``picked``: channel and number of a segment to set apart."""
+    rows = [(number, row) for number, row in enumerate(one.channels) if channels is None or row.channel in channels]
     bold = {"name": " who", "protocol": " who"}
     head = "".join(
         f'<tr><th scope="row">{name}</th><td class="wide{bold.get(name, "")}">{_text(value)}</td></tr>'
@@ -100,7 +109,10 @@ def block(one: Facts, strips: Segments, channels: Sequence[str] | None = None, e
     )
     names = [name for name in COUNTS if not (name == "ping" and one.modern)]
     titles = "".join(f'<th scope="col">{HEADS[name]}</th>' for name in names)
-    lines = "".join(_row(row, strips, names) for row in rows)
+    lines = "".join(
+        _row(row, number, strips, names, picked[1] if picked and picked[0] == row.channel else None)
+        for number, row in rows
+    )
     notes = [f"mcp calls: {_text(one.calls) or 'none'}"]
     after = [_text("; ".join(scale(strips)))]
     if one.found:
@@ -123,7 +135,7 @@ def _notes(lines: Sequence[str]) -> str:
     return "".join(f'<p class="note">{line}</p>' for line in lines)
 
 
-def _row(row: Row, strips: Segments, names: Sequence[str]) -> str:
+def _row(row: Row, number: int, strips: Segments, names: Sequence[str], picked: int | None) -> str:
     cells = strips.cells.get(row.channel, ["none"] * strips.count)
     counts = "".join(
         f'<td class="n{" a-error" if name == "error" and row.counts and row.counts[name] else ""}">'
@@ -137,15 +149,17 @@ def _row(row: Row, strips: Segments, names: Sequence[str]) -> str:
     spoken = _text(_spoken(row, cells))
     return (
         f'<tr class="{"" if row.usable else "off"}"><td>{row.arrow} {_text(row.channel)}</td>'
-        f'<td class="strip" role="img" aria-label="{spoken}">{"".join(_symbols(cells, strips))}</td>'
+        f'<td class="strip" role="img" aria-label="{spoken}" data-row="{number}">'
+        f"{''.join(_symbols(cells, strips, picked))}</td>"
         f'{counts}<td class="wide">{_text("; ".join(last))}</td></tr>'
     )
 
 
-def _symbols(cells: Sequence[str], strips: Segments) -> Iterator[str]:
+def _symbols(cells: Sequence[str], strips: Segments, picked: int | None) -> Iterator[str]:
     for at, word in enumerate(cells):
+        chosen = " picked" if at == picked else ""
         if word == "none":
-            yield '<i class="a-none">·</i>'
+            yield f'<i class="a-none{chosen}">·</i>'
             continue
         back = len(cells) - 1 - at
         if strips.seconds is None:
@@ -154,7 +168,7 @@ def _symbols(cells: Sequence[str], strips: Segments) -> Iterator[str]:
             when = f"from {clock(strips.last)}"
         else:
             when = f"{back * strips.seconds:g} s before the last"
-        yield f'<i class="a-{word}" title="{word}, {when}">{ACTIVITIES[word].symbol}</i>'
+        yield f'<i class="a-{word}{chosen}" title="{word}, {when}">{ACTIVITIES[word].symbol}</i>'
 
 
 def _spoken(row: Row, cells: Sequence[str]) -> str:

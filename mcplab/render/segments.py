@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mcplab.bins import timeline
+from mcplab.bins import microseconds, timeline
 from mcplab.channels import stronger
 from mcplab.look import ACTIVITIES
 from mcplab.model import NO_TIME, TraceError
@@ -21,7 +21,7 @@ class Segments(NamedTuple):
 
     ``seconds``: length of a step, None where a step is an event. ``merged``: how many of the steps asked for make one
     of these. ``first``, ``last``: start of the first and of the last step (UTC), or seq. ``outside``: how many marks
-    lie before, after, and have no time.
+    lie before, after, and have no time. ``starts``: the start of each segment (UTC), or the seq that it begins with.
     """
 
     cells: dict[str, list[str]]
@@ -31,6 +31,7 @@ class Segments(NamedTuple):
     first: Any
     last: Any
     outside: tuple[int, int, int]
+    starts: pd.Index
 
 
 def segments(
@@ -46,7 +47,7 @@ def segments(
     marks = trace.marks
     mine = np.asarray(marks.instance, dtype=object) == instance
     if not mine.any():
-        return Segments({}, 0, None, 1, None, None, (0, 0, 0))
+        return Segments({}, 0, None, 1, None, None, (0, 0, 0), pd.Index([]))
     clocked = mine & (marks.ts != NO_TIME)
     clock = bool(clocked.any())
     if not clock and end is not None and end != "now":
@@ -67,8 +68,22 @@ def segments(
     cells = dict(zip(channels, (list(row) for row in shown.to_numpy()), strict=True))
     return Segments(
         cells, shown.shape[1], step_seconds * merged if clock else None, merged, shown.columns[0], shown.columns[-1],
-        outside,
+        outside, shown.columns,
     )  # fmt: skip
+
+
+def within(seq: np.ndarray, ts: np.ndarray, start: Any, seconds: float | None) -> np.ndarray:
+    """Which of these events lie in the segment that begins at ``start``, a time or a seq.
+
+    Args:
+        seq, ts: of each event; microseconds since 1970, ``NO_TIME`` where there is none.
+        seconds: length of the segment; None: it is one event.
+    """
+    if seconds is None:
+        return seq == int(start)
+    length = microseconds(seconds)
+    number = np.rint(pd.Timestamp(start).tz_convert("UTC").as_unit("us").asm8.view("int64") / length)
+    return (ts != NO_TIME) & (np.floor(np.where(ts == NO_TIME, 0, ts) / length) == number)
 
 
 def merge(frame: pd.DataFrame, k: int, step_seconds: float = 1.0) -> pd.DataFrame:
@@ -89,7 +104,7 @@ def merge(frame: pd.DataFrame, k: int, step_seconds: float = 1.0) -> pd.DataFram
         for row in range(len(frame)):
             cells[row, at] = stronger(cells[row, at], values[row, column])
     if isinstance(frame.columns, pd.DatetimeIndex):
-        micros = (np.array(names) * (step_seconds * 1e6 * k)).astype("int64")
+        micros = (np.array(names) * (microseconds(step_seconds) * k)).astype("int64")
         columns: pd.Index = pd.DatetimeIndex(micros.view("datetime64[us]"), name="step").tz_localize("UTC")
     else:
         columns = pd.Index([frame.columns[int(np.argmax(group == name))] for name in names], name=frame.columns.name)
@@ -100,7 +115,7 @@ def _numbers(frame: pd.DataFrame, step_seconds: float) -> np.ndarray:
     """The number of each step: since 1970, or for events up to -1 for the last."""
     if isinstance(frame.columns, pd.DatetimeIndex):
         micros = frame.columns.tz_localize(None).as_unit("us").to_numpy().view("int64")
-        return np.rint(micros / (step_seconds * 1e6)).astype("int64")
+        return np.rint(micros / microseconds(step_seconds)).astype("int64")
     return np.arange(-frame.shape[1], 0)
 
 
@@ -115,7 +130,7 @@ def _merging(frame: pd.DataFrame, step_seconds: float, room: int) -> int:
 
 def _outside(marks: Any, mine: Any, clocked: Any, frame: pd.DataFrame, step_seconds: float) -> tuple[int, int, int]:
     numbers = _numbers(frame, step_seconds)
-    bins = np.floor(marks.ts[clocked] / (step_seconds * 1e6))
+    bins = np.floor(marks.ts[clocked] / microseconds(step_seconds))
     before, after = int((bins < numbers[0]).sum()), int((bins > numbers[-1]).sum())
     return before, after, int(mine.sum() - clocked.sum())
 

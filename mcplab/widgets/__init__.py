@@ -11,7 +11,8 @@ __all__ = ["Panel", "Watch", "panel", "watch"]
 def panel(traces: object) -> Panel:
     """A panel on a Trace or Traces: strips of an instance, and each event's own text on a click.
 
-    Steps and their length, channels and methods can be chosen; the counts are always those of the whole instance.
+    A click on a segment lists what fell into it and shows the event that its symbol stands for. Steps and their length,
+    channels and methods can be chosen; the counts are always those of the whole instance.
 
     Raises:
         TraceError: there is no capture, or it holds nothing.

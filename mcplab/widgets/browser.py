@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from html import escape
 from typing import Any, Final
 
@@ -11,8 +12,9 @@ import msgspec
 import numpy as np
 
 from mcplab.model import MCPLabError, TraceError
-from mcplab.render import segments
+from mcplab.render import Segments, segments
 from mcplab.render.page import block, framed
+from mcplab.render.plain import clock
 from mcplab.told import safe
 from mcplab.widgets.view import View
 
@@ -27,8 +29,21 @@ LONGEST: Final = 20_000
 """Characters of a message that are shown."""
 
 
+_CLICK: Final = """
+var i = event.target.closest('.strip i');
+var to = i && this.closest('.mcplab-panel')?.querySelector('.mcplab-pick input');
+if (to) {
+  to.value = i.parentNode.dataset.row + ':' + Array.prototype.indexOf.call(i.parentNode.children, i);
+  to.dispatchEvent(new Event('input', {bubbles: true}));
+  to.dispatchEvent(new Event('change', {bubbles: true}));
+}"""
+"""Tells the hidden field which segment was clicked: its channel's number and its own."""
+
+
 class Panel(ui.VBox):
     """Strips of one instance of a capture, with filters; an event that is clicked shows its text.
+
+    A click on a segment lists what fell into it and shows the event that its symbol stands for; ``pick`` does the same.
 
     ``trace``, ``instance``, ``steps``, ``seconds``, ``channels``, ``methods``, ``page``, ``events``: the controls
     (ipywidgets), which code may set too. ``display_html`` and ``raw_html`` hold what is shown.
@@ -42,6 +57,8 @@ class Panel(ui.VBox):
         self._views: dict[int, View] = {}
         self._quiet = False
         self.end = end
+        self.picked: tuple[str, Any, float | None] | None = None
+        self._strip: Segments | None = None
         wide = ui.Layout(width="28em")
         self.trace = ui.Dropdown(description="trace", options=_numbered(captures), layout=wide)
         self.instance = ui.Dropdown(description="instance", layout=wide)
@@ -53,17 +70,21 @@ class Panel(ui.VBox):
         self.methods = ui.SelectMultiple(description="methods", rows=5, layout=ui.Layout(width="32em"))
         self.page = ui.BoundedIntText(1, min=1, max=1, description="page", layout=ui.Layout(width="11em"))
         self.indented = ui.Checkbox(False, description="indented", indent=False, layout=ui.Layout(width="8em"))
-        self.events = ui.Select(rows=10, layout=ui.Layout(width="100%"), style={"description_width": "0"})
+        self.events = ui.Select(rows=10, layout=ui.Layout(width="99%"), style={"description_width": "0"})
         self.events.add_class("mcplab-events")
+        self.clicked = ui.Text(layout=ui.Layout(display="none"))
+        self.clicked.add_class("mcplab-pick")
+        self.unpick = ui.Button(description="all segments", layout=ui.Layout(width="9em", display="none"))
         self.display_html = ui.HTML()
         self.listed = ui.HTML()
         self.raw_html = ui.HTML()
-        self.trace.observe(lambda _: self._new_trace(), "value")
-        self.instance.observe(lambda _: self._new_instance(), "value")
-        for control in (self.steps, self.seconds):
-            control.observe(lambda _: self.redraw(), "value")
-        for control in (self.channels, self.methods):
-            control.observe(lambda _: self._filtered(), "value")
+        for control, begins in (
+            (self.trace, self._new_trace), (self.instance, self._new_instance), (self.channels, self._filtered),
+            (self.methods, self._filtered), (self.steps, self._filtered), (self.seconds, self._filtered),
+        ):  # fmt: skip
+            control.observe(lambda _, begins=begins: self._chosen(begins), "value")
+        self.clicked.observe(lambda _: self._click(), "value")
+        self.unpick.on_click(lambda _: self._chosen(self._filtered))
         self.page.observe(lambda _: self._list(), "value")
         self.events.observe(lambda _: self._show(), "value")
         self.indented.observe(lambda _: self._show(), "value")
@@ -71,11 +92,12 @@ class Panel(ui.VBox):
             ui.HBox([self.trace, self.instance, self.steps, self.seconds], layout=ui.Layout(flex_flow="row wrap")),
             self.display_html,
             ui.HBox([self.channels, self.methods], layout=ui.Layout(flex_flow="row wrap")),
-            ui.HBox([self.page, self.listed, self.indented]),
+            ui.HBox([self.page, self.listed, self.unpick, self.indented, self.clicked]),
             ui.HTML("<style>.mcplab-events select{font-family:monospace}</style>"),
             self.events,
             self.raw_html,
         ])  # fmt: skip
+        self.add_class("mcplab-panel")
         self._new_trace()
 
     def __repr__(self) -> str:
@@ -106,6 +128,31 @@ class Panel(ui.VBox):
         if not self._quiet and self.instance.value is not None:
             self.display_html.value = framed(self._strips())
 
+    def pick(self, channel: str, segment: int) -> None:
+        """List what fell into a segment of a channel (0: the first that is shown), and show what it stands for.
+
+        Raises:
+            TraceError: there is no such channel or segment.
+        """
+        strip = self._strip
+        if strip is None or channel not in strip.cells or not 0 <= segment < strip.count:
+            raise TraceError(f"no segment {segment} on a channel {channel!r} in what the panel shows")
+        self.picked = channel, strip.starts[segment], strip.seconds
+        self._filtered()
+        if len(self._at):
+            chosen = self.view.strongest(self._at)
+            self.page.value = 1 + int(np.flatnonzero(self._at == chosen)[0]) // PAGE
+            self.events.value = chosen
+
+    def _click(self) -> None:
+        row, colon, segment = self.clicked.value.partition(":")
+        if not (colon and row.isdecimal() and segment.isdecimal()) or self.instance.value is None:
+            return
+        channels = self.view.facts(self.instance.value).channels
+        self.clicked.value = ""  # so that the same segment can be clicked again
+        if int(row) < len(channels) and self._strip is not None and channels[int(row)].channel in self._strip.cells:
+            self.pick(channels[int(row)].channel, int(segment))
+
     # Each step resets what depends on it and goes on to the next: trace, instance, filters, list, event.
 
     @contextmanager
@@ -117,17 +164,19 @@ class Panel(ui.VBox):
         finally:
             self._quiet = before
 
+    def _chosen(self, begins: Callable[[], None]) -> None:
+        """Another choice than before: the segment that was picked is none of it."""
+        if not self._quiet:
+            self.picked = None
+            begins()
+
     def _new_trace(self) -> None:
-        if self._quiet:
-            return
         names = self.view.instances
         with self._still():
             _offer(self.instance, [(safe(name), name) for name in names])
         self._new_instance()
 
     def _new_instance(self) -> None:
-        if self._quiet:
-            return
         with self._still():
             if self.instance.value is None:
                 self.channels.options = self.methods.options = ()
@@ -139,14 +188,15 @@ class Panel(ui.VBox):
         self._filtered()
 
     def _filtered(self) -> None:
-        if self._quiet:
-            return
         if self.instance.value is None:
             self.display_html.value = framed('<p class="note">nothing was captured yet</p>')
-            self._at = np.empty(0, dtype="int64")
+            self._at = self._all = np.empty(0, dtype="int64")
+            self._strip = None
         else:
-            self._at = self.view.chosen(self.instance.value, self.channels.value, self.methods.value)
+            self._all = self.view.chosen(self.instance.value, self.channels.value, self.methods.value)
+            self._at = self._all if self.picked is None else self.view.within(self._all, *self.picked)
             self.display_html.value = framed(self._strips())
+        self.unpick.layout.display = "none" if self.picked is None else ""
         with self._still():
             last = self.page.value == self.page.max
             self.page.max = max(1, -(-len(self._at) // PAGE))
@@ -157,19 +207,29 @@ class Panel(ui.VBox):
     def _strips(self) -> str:
         try:
             strips = segments(
-                self.view.marked(self._at),
+                self.view.marked(self._all),
                 self.instance.value,
                 steps=self.steps.value,
                 step_seconds=self.seconds.value,
                 end=self.end,
             )
         except TraceError as error:
+            self._strip = None
             return f'<p class="note">{escape(safe(error))}</p>'
+        self._strip = strips
         one = self.view.facts(self.instance.value)
-        text = block(one, strips, self.channels.value or None, self.end)
+        text = block(one, strips, self.channels.value or None, self.end, self._set_apart(strips))
+        text = f'<div class="mcplab-picks" onclick="{escape(_CLICK)}">{text}</div>'
         if self.methods.value:
             text += '<p class="note">the segments show the chosen methods; the counts are of the whole instance</p>'
         return text
+
+    def _set_apart(self, strips: Segments) -> tuple[str, int] | None:
+        """Where the picked segment now stands; None: nowhere."""
+        if self.picked is None:
+            return None
+        at = int(strips.starts.get_indexer([self.picked[1]])[0])
+        return (self.picked[0], at) if at >= 0 else None
 
     def _list(self) -> None:
         if self._quiet:
@@ -179,7 +239,9 @@ class Panel(ui.VBox):
         with self._still():
             _offer(self.events, list(zip(self.view.lines(shown), shown.tolist(), strict=True)), first=False)
         end = begin + len(shown)
-        self.listed.value = f"&ensp;events {begin + 1 if len(shown) else 0:,} to {end:,} of {len(self._at):,}"
+        where = "" if self.picked is None else f" in the segment from {_moment(self.picked[1])} on {self.picked[0]}"
+        listed = f"events {begin + 1 if len(shown) else 0:,} to {end:,} of {len(self._at):,}{where}"
+        self.listed.value = f"&ensp;{escape(safe(listed))}&ensp;"
         self._show()
 
     def _show(self) -> None:
@@ -202,6 +264,11 @@ class Panel(ui.VBox):
             f'<p class="note">{escape(head)}</p>'
             f'<pre style="white-space:pre-wrap;overflow-wrap:anywhere;max-height:30em">{escape(lines)}{more}</pre>'
         )
+
+
+def _moment(start: Any) -> str:
+    """A time as the display has it, or ``seq 5``."""
+    return f"{clock(start)} UTC" if isinstance(start, datetime) else f"seq {start}"
 
 
 def _numbered(captures: Sequence[Any]) -> list[tuple[str, int]]:

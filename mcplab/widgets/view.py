@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from mcplab.channels import Marks
-from mcplab.model import NO_TIME
-from mcplab.render import Facts, facts
+from mcplab.model import NO_TIME, PRIORITY
+from mcplab.render import Facts, facts, within
 from mcplab.told import safe
 
 WITHOUT = "(no method)"
@@ -70,6 +70,16 @@ class View:
         if methods:
             mask = mask & self._of(self._method, methods)
         return np.flatnonzero(mask)
+
+    def within(self, at: np.ndarray, channel: str, start: Any, seconds: float | None) -> np.ndarray:
+        """Those of these rows that lie on a channel in the segment that begins at ``start``."""
+        on = at[self._of(self._channel, [channel])[at]]
+        return on[within(self.seq[on], self.ts[on], start, seconds)]
+
+    def strongest(self, at: np.ndarray) -> int:
+        """The row whose activity a segment of these rows shows: the strongest, on a tie the last."""
+        words = self._words[2][at]
+        return int(at[max(range(len(at)), key=lambda n: (PRIORITY[words[n]], n))])
 
     def marked(self, at: np.ndarray) -> _Marked:
         """The marks of these rows, for a strip."""
