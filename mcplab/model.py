@@ -298,7 +298,7 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "trace": "str", "instance": "str", "kind": "str", "client": "str", "client_version": "str", "config": "str",
         "transport": "str", "era": "str", "label": "str", "server": "str", "server_version": "str",
         "discovery": "str", "calls": "str", "first": "time", "last": "time", "connections": "int64",
-        "messages": "int64", "broken": "Int64",
+        "messages": "int64", "broken": "Int64", "setup": "str",
     },
     "statements": {
         **_WHERE, **_SAID, "seq": "Int64", "part": "Int64", **_STATED, "name": "str", "declares": "str",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from mcplab import corpus, stories
 from mcplab.comparison import compare, reach
 from mcplab.corpus import part, plan, reading
 from mcplab.corpus.store import Corpus
-from mcplab.data import traces_dir
+from mcplab.data import notebooks_dir, traces_dir
 from mcplab.formats import packs
 from mcplab.model import ArgumentError, TraceError
+from mcplab.report.execute import execute, parametrized
 from mcplab.traces import Traces, make_trace, read_traces
+from mcplab.varying import variance
 
 ROOT = Path(__file__).parent.parent
 TABLES = ("connections", "declarations", "exchanges", "messages", "findings")
@@ -87,6 +90,11 @@ def test_reach_and_versions(made, bundled):
     assert_frame_equal(made.versions(), stories.offers(bundled))
 
 
+def test_variance(made, bundled):
+    assert_frame_equal(made.variance(), variance(bundled))
+    assert_frame_equal(made.variance("fast-agent"), variance(bundled, "fast-agent"))
+
+
 def test_counts_of_findings(made, bundled):
     pytest.importorskip("duckdb")
     who = bundled.connections.drop_duplicates("instance")[["instance", "client", "client_version"]]
@@ -114,6 +122,21 @@ def test_instances_of_one_kind_declare_the_same(made, bundled):
     for _, rows in made.instances.groupby("kind"):
         columns = [tuple(each[name]) for name in rows["instance"]]
         assert len(set(columns)) == 1
+
+
+def test_the_notebook_finds_what_was_planted(tmp_path):
+    pytest.importorskip("duckdb")
+    nbformat = pytest.importorskip("nbformat")
+    notebook = nbformat.read(notebooks_dir() / "07-many-traces.ipynb", as_version=4)
+    made = parametrized(notebook, {"SESSIONS": 400, "OUT": "."})
+    assert execute(made, tmp_path, timeout=60) == ""
+    said = {cell.id: str(cell.get("outputs", "")) for cell in made.cells}
+    assert "The numbers are those that the day was made with." in said["who-code"]
+    assert "dogwood" in said["rules-code"]
+    assert re.search(r"alder 1\.5\.0, from 15:\d\d on:", said["drift-diff"])
+    assert "sampling.tools" in said["drift-diff"]
+    assert "'read': 0" in said["again-code"] or "'new': 0" in said["again-code"]
+    assert (tmp_path / "charts" / "gateway-hours.svg").exists()
 
 
 # Selection and SQL ---------------------------------------------------------------------------------

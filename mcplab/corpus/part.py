@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from mcplab.corpus.plan import File, Options, identity
 from mcplab.corpus.reading import ChangedError, Snapshot, records
 from mcplab.corpus.verdicts import EXTRA, LEADS, Findings
 from mcplab.frames import Tables, connections, declared, messages, table
-from mcplab.jsontext import printable
+from mcplab.jsontext import dumps, printable
 from mcplab.model import COLUMNS, NO_TIME, Record, TraceError
 
 TABLES: Final = ("instances", "connections", "declarations", "exchanges", "findings", "messages")
@@ -38,6 +38,10 @@ _KIND: Final = (
     "client_from", "client_info", "client_version", "server", "server_version",
 )  # fmt: skip
 """What instances of one kind have in common, besides their declarations."""
+VARIES: Final = "~"
+"""Last letter of a kind whose client did not declare the same each time."""
+SETUP: Final = ("config", "label", "server", "server_mode")
+"""What of a header an instance keeps."""
 _SAID: Final = ("party", "place", "revision", "era", "path", "state", "value", "duplicate", "disputed")
 
 
@@ -178,7 +182,7 @@ class _Writer:
         """Add a capture; one that breaks a table is listed as failed, and leaves nothing behind."""
         before = {table: len(columns["trace"]) for table, columns in self._columns.items()}
         try:
-            self._add(Tables(record, name))
+            self._add(record, Tables(record, name))
         except Exception as error:  # one capture must not stop the others
             for table, length in before.items():
                 for values in self._columns[table].values():
@@ -192,7 +196,7 @@ class _Writer:
         if self._captures >= BATCH or self._bytes >= BATCH_BYTES:
             self.flush()
 
-    def _add(self, tables: Tables) -> None:
+    def _add(self, record: Record, tables: Tables) -> None:
         wire, name, found, ts = tables.wire, tables.name, tables.links, tables.ts
         columns = self._columns
         links, said = len(columns["connections"]["trace"]), len(columns["declarations"]["trace"])
@@ -204,7 +208,8 @@ class _Writer:
         rows = list(_instances(columns["connections"], links))
         breaches: dict[str, int] = {}
         kinds = _kinds(columns, links, said)
-        made = [{**row, "kind": self._kind(kinds[row["instance"]]), "broken": None} for row in rows]
+        setup = _setup(record.header)
+        made = [{**row, "kind": self._kind(kinds[row["instance"]]), "broken": None, "setup": setup} for row in rows]
         if self.options.check:
             whose = {row["instance"]: (row["client"], row["client_version"]) for row in rows}
             breaches = self._findings.take(tables, whose)
@@ -221,7 +226,9 @@ class _Writer:
                 self._kinds.clear()
             links, said = facts
             text = repr((links, sorted(said, key=repr)))
-            kind = self._kinds[facts] = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+            kind = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+            told = {rows for _, rows in said if rows[0][0] == "client"}
+            kind = self._kinds[facts] = kind + (VARIES if len(told) > 1 else "")
         return kind
 
     def flush(self) -> None:
@@ -244,6 +251,12 @@ class _Writer:
             file = self._files[name] = pq.ParquetWriter(path, schema(name), compression="zstd")
         file.write_table(rows.replace_schema_metadata(None), row_group_size=len(rows))
         self.rows[name] += len(rows)
+
+
+def _setup(header: Mapping[str, Any]) -> str | None:
+    """What a header says of settings, as JSON text."""
+    told = {name: header[name] for name in SETUP if name in header}
+    return dumps(told) if told else None
 
 
 # Instances -----------------------------------------------------------------------------------------

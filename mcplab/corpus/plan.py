@@ -15,7 +15,7 @@ from mcplab.traces import file_of, found_files, trace_names
 PART: Final = 32 << 20
 """Bytes of files that make up a part, about."""
 
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 """Goes up whenever a part of the same files would hold something else."""
 
 

@@ -7,8 +7,9 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pandas as pd
@@ -17,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from mcplab import comparison
-from mcplab.corpus.part import TABLES, schema
+from mcplab import comparison, jsontext
+from mcplab.corpus.part import TABLES, VARIES, schema
 from mcplab.corpus.verdicts import EXTRA, LEADS
 from mcplab.frames import Tables, table
 from mcplab.model import COLUMNS, ArgumentError, MCPLabError, TraceError
@@ -128,16 +129,17 @@ class Corpus:
         """One of the tables, of what is selected."""
         made = self._made.get(name)
         if made is None:
-            paths, chosen = self._paths(name), self._chosen()
-            if chosen is not None and name != "instances":
-                chosen = pc.field("instance").isin(pa.array(self.instances["instance"], type=pa.large_string()))
-            columns = list(COLUMNS[name])
-            if paths:
-                rows = ds.dataset(paths, schema=schema(name), format="parquet").to_table(columns, filter=chosen)
-            else:
-                rows = schema(name).empty_table().select(columns)
+            rows = self._rows(name, list(COLUMNS.get(name, ())))
             made = self._made[name] = _frame(name, rows)
         return made
+
+    def _rows(self, name: str, columns: list[str]) -> pa.Table:
+        paths, chosen = self._paths(name), self._chosen()
+        if chosen is not None and name != "instances":
+            chosen = pc.field("instance").isin(self._rows("instances", ["instance"])["instance"].combine_chunks())
+        if not paths:
+            return schema(name).empty_table().select(columns)
+        return ds.dataset(paths, schema=schema(name), format="parquet").to_table(columns, filter=chosen)
 
     @property
     def instances(self) -> pd.DataFrame:
@@ -258,17 +260,22 @@ class Corpus:
 
     # questions --------------------------------------------------------------------------------------
 
-    def kinds(self, *more: str) -> Kinds:
-        """One instance of each kind, with how many there are: enough for whatever does not ask how often.
+    def kinds(self, *more: str, apart: bool = False) -> Kinds:
+        """One instance of each kind, the first, with how many there are: enough for what does not ask how often.
 
-        ``more``: columns of ``instances`` in which those of one kind may differ, and have to be told apart by.
+        Args:
+            more: columns of ``instances`` in which those of one kind may differ, and have to be told apart by.
+            apart: all instances whose client did not declare the same each time, not one of them.
         """
-        by = ", ".join(["kind", *more])
-        rows = self._query(
-            f"select arg_min(instance, (trace, instance)) as instance, count(*) as n from instances group by {by}"
-        )
-        weights = dict(zip(rows["instance"].to_pylist(), rows["n"].to_pylist(), strict=True))
-        return Kinds(Corpus.select(self, instance=list(weights)), weights)
+        by = ["kind", *more]
+        columns = list(dict.fromkeys(["instance", *by]))
+        rows = self._rows("instances", columns)
+        if apart:
+            own = pc.if_else(pc.ends_with(rows["kind"], VARIES), rows["instance"], pa.scalar(None, pa.large_string()))
+            rows, by = rows.append_column("own", own), [*by, "own"]
+        found = rows.group_by(by, use_threads=False).aggregate([("instance", "first"), ("instance", "count")])
+        names, counts = found["instance_first"].to_pylist(), found["instance_count"].to_pylist()
+        return Kinds(self.select(instance=names), dict(zip(names, counts, strict=True)))
 
     def compare(self, *, by: str | Sequence[str] = "client", party: str = "client", **options: Any) -> pd.DataFrame:
         """As ``mcplab.compare``: the same cells and counts. The evidence of a cell is one instance of each kind."""
@@ -282,6 +289,12 @@ class Corpus:
     def reach(self, paths: str | Sequence[str]) -> pd.DataFrame:
         """As ``mcplab.reach``."""
         return comparison.reach(paths, self.kinds())
+
+    def variance(self, client: str | None = None) -> pd.DataFrame:
+        """As ``mcplab.variance``. In ``evidence`` the first instance of a kind and setup stands for all of them."""
+        from mcplab.varying import variance
+
+        return variance(self.kinds("setup", apart=True), client)
 
     def versions(self) -> pd.DataFrame:
         """Who offers and gets which revision, and how: client, client_version, offered, selected, era, discovery,
@@ -313,6 +326,12 @@ class Kinds:
         self._corpus = corpus
         self.weights = weights
         """Instance -> how many there are of its kind."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """What stands for captures where only their headers count: ``name`` and ``header``."""
+        rows = self._corpus.instances
+        for name, setup in dict(zip(rows["trace"], rows["setup"], strict=True)).items():
+            yield SimpleNamespace(name=name, header=jsontext.loads(setup) if isinstance(setup, str) else {})
 
     @property
     def connections(self) -> pd.DataFrame:
