@@ -72,8 +72,8 @@ def main() -> int:
         "length of a step": [lambda n=n: setattr(panel.seconds, "value", n) for n in (2.0, 5.0, 10.0)],
         "methods": [lambda n=n: setattr(panel.methods, "value", n) for n in ((methods[0],), (methods[1],), ())],
         "page of events": [lambda n=n: setattr(panel.page, "value", n) for n in (2, 30, 400)],
-        "a segment's events": [lambda n=n: panel.pick(busiest, n) for n in (57, 58, 59)],
         "an event's text": [lambda n=n: setattr(panel.events, "value", panel.events.options[n][1]) for n in (3, 5, 9)],
+        "a segment's events": [lambda n=n: panel.pick(busiest, panel.steps.value + n) for n in (-1, -2, -3)],
     }
     rows = [("chart, drawn and saved as png", min(timed(chart) for _ in range(3)), LIMIT_CHART)]
     rows += [(f"panel: {what}", max(map(timed, works)), LIMIT_REDRAW) for what, works in redraws.items()]
