@@ -2,14 +2,15 @@
 
 Client, server and proxy are processes of their own. The server answers a POST with a small JSON-RPC result at once, so
 that what is measured is what stands between. Rounds alternate, so that other work on the machine hits all alike.
-Latency is that of the least disturbed round of each way (the lowest median); throughput is compared within each round,
-and the median of these ratios counts. mitmproxy gets an environment of its own under ``build/`` the first time.
+Latency is that of the least disturbed round of each way (the lowest median); throughput is that of all rounds, which
+have the same length. mitmproxy gets an environment of its own under ``build/`` the first time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import socket
 import statistics
@@ -26,7 +27,7 @@ MITM = ROOT / "build" / "mitmproxy-venv"
 ADDED = 0.4  # ms at the median
 TIMES = 8  # of mitmproxy's throughput
 SEEN = 0.050  # seconds until an event of a stream is seen
-ROUNDS, LATENCY, THROUGHPUT, CONNECTIONS = 12, 100, 400, 8
+ROUNDS, MESSAGES, SECONDS, CONNECTIONS = 12, 100, 2.0, 8
 
 BODY = (
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"},"_meta":'
@@ -83,10 +84,11 @@ async def serve() -> None:
 
 
 class Client(asyncio.Protocol):
-    """Posts one message after the other over one connection."""
+    """Posts one message after the other over one connection: so many, or until a time."""
 
-    def __init__(self, url: str, count: int) -> None:
+    def __init__(self, url: str, count: float, end: float) -> None:
         self.left = count
+        self.end = end
         self.times: list[float] = []
         self.done = asyncio.get_running_loop().create_future()
         self.request = (
@@ -112,9 +114,10 @@ class Client(asyncio.Protocol):
         self.times.append(time.perf_counter() - self.start)
         self.data = b""
         self.left -= 1
-        if self.left:
+        if self.left and time.perf_counter() < self.end:
             self.ask()
         else:
+            self.left = 0
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -124,19 +127,18 @@ class Client(asyncio.Protocol):
             self.done.set_result(self.times)
 
 
-async def post(url: str, count: int, connections: int) -> tuple[list[float], float]:
-    """Times of each, and messages a second over all."""
+async def post(url: str, *, count: float = math.inf, seconds: float = math.inf, connections: int = 1) -> list[float]:
+    """The time of each message, in seconds."""
     parts = urlsplit(url)
+    end = time.perf_counter() + seconds
     loop = asyncio.get_running_loop()
-    start = time.perf_counter()
     clients = []
     for _ in range(connections):
         _, client = await loop.create_connection(
-            lambda: Client(url, count // connections), parts.hostname or "", parts.port or 80
+            lambda: Client(url, count, end), parts.hostname or "", parts.port or 80
         )
         clients.append(client)
-    times = [one for client in clients for one in await client.done]
-    return times, len(times) / (time.perf_counter() - start)
+    return [one for client in clients for one in await client.done]
 
 
 async def listen(url: str) -> list[float]:
@@ -193,7 +195,7 @@ def reverse(upstream: str, folder: Path) -> Iterator[tuple[str, int]]:
         end = time.monotonic() + 60
         while time.monotonic() < end:
             with contextlib.suppress(OSError):
-                asyncio.run(post(f"http://127.0.0.1:{port}/mcp", 1, 1))
+                asyncio.run(post(f"http://127.0.0.1:{port}/mcp", count=1))
                 break
             time.sleep(0.2)
         yield f"http://127.0.0.1:{port}/mcp", child.pid
@@ -220,16 +222,16 @@ def main() -> int:
             "mitmproxy": stack.enter_context(reverse(upstream, folder)),
         }
         latency: dict[str, list[float]] = {way: [] for way in ways}  # the median of each round
-        speed: dict[str, list[float]] = {way: [] for way in ways}
+        passed = dict.fromkeys(ways, 0)
         spent = dict.fromkeys(ways, 0.0)
         for url, _ in ways.values():
-            asyncio.run(post(url, 50, 1))  # warm
+            asyncio.run(post(url, count=50))  # warm
         for _ in range(ROUNDS):
             for way, (url, _) in ways.items():
-                latency[way].append(statistics.median(asyncio.run(post(url, LATENCY, 1))[0]))
+                latency[way].append(statistics.median(asyncio.run(post(url, count=MESSAGES))))
             for way, (url, pid) in ways.items():
                 before = cpu(pid) if pid else 0.0
-                speed[way].append(asyncio.run(post(url, THROUGHPUT, CONNECTIONS))[1])
+                passed[way] += len(asyncio.run(post(url, seconds=SECONDS, connections=CONNECTIONS)))
                 spent[way] += (cpu(pid) if pid else 0.0) - before
         late = {way: asyncio.run(listen(url)) for way, (url, _) in ways.items() if way != "mitmproxy"}
     base = min(latency["no proxy"])
@@ -238,15 +240,15 @@ def main() -> int:
     for way in ways:
         best = min(latency[way])
         numbers = (best * 1000, (best - base) * 1000, statistics.median(latency[way]) * 1000)
-        each = spent[way] / (ROUNDS * THROUGHPUT) * 1000
+        each = spent[way] / passed[way] * 1000
         worst = f"{max(late[way]) * 1000:.1f}" if way in late else "-"
         print(
             f"{way:<14}"
             + "".join(f"{number:>14.3f}" for number in numbers)
-            + f"{statistics.median(speed[way]):>14.0f}{each:>14.3f}{worst:>14}"
+            + f"{passed[way] / ROUNDS / SECONDS:>14.0f}{each:>14.3f}{worst:>14}"
         )
     added = (min(latency["mcplab proxy"]) - base) * 1000
-    times = statistics.median(a / b for a, b in zip(speed["mcplab proxy"], speed["mitmproxy"], strict=True))
+    times = passed["mcplab proxy"] / passed["mitmproxy"]
     seen = late["mcplab proxy"]
     checks = {
         f"added at the median: {added:.3f} ms (limit {ADDED})": added <= ADDED,
