@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from mcplab import notes, stories
+from mcplab import DEMO, handshake, notes, stories
 from mcplab.comparison import compare, reach
 from mcplab.data import notebooks_dir
 from mcplab.report.execute import execute, find, parametrized
@@ -123,6 +123,21 @@ def test_it_begins_and_ends_as_a_lesson_does(path):
     assert prose[0].startswith("# ")
     assert "you can" in prose[0]
     assert any(text.startswith(("## Try next", "## Your turn")) for text in prose[-2:])
+
+
+def test_what_the_demo_servers_tools_are_given_is_what_they_take():
+    listed = handshake(DEMO(), then=[("tools/list", None)]).results[0]
+    takes = {tool["name"]: set(tool["inputSchema"].get("properties", {})) for tool in listed.result["tools"]}
+    given = 0
+    for path in EVERY:
+        code = "\n".join(cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code")
+        for found in (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Dict)):
+            names = [key.value for key in found.keys if isinstance(key, ast.Constant)]
+            if {"name", "arguments"} <= set(names):
+                call = ast.literal_eval(ast.unparse(found))
+                assert set(call["arguments"]) <= takes[call["name"]], f"{path.name}: {call}"
+                given += 1
+    assert given >= 2
 
 
 @pytest.mark.parametrize("name", LESSONS)
