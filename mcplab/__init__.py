@@ -43,6 +43,7 @@ _HOME = {
     "what_if": "rulebook",
     "gate": "gating",
     "guarded": "live.guard",
+    "observe": "live.observing",
     "handshake": "live.handshakes",
     "handshake_async": "live.handshakes",
     "DEMO": "live.server.demo",

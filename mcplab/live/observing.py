@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from mcplab.live import descendants
 from mcplab.live.installing import bin_of, cache_folder
 from mcplab.live.merging import merged
@@ -90,16 +92,28 @@ def observe(
     with _private() as folder:
         run = _Run(made, chosen, own, folder, programs, transport, serves, challenge)
         run.go(made.seconds if seconds is None else seconds)
-        traces = [read_trace(path) for probe in run.probes for path in probe.paths]
+        client = {"name": made.client, **({"version": made.version} if made.version else {})}
+        traces = [
+            _of_server(trace, client, probe.config.name) if len(run.probes) > 1 else trace
+            for probe in run.probes
+            for trace in map(read_trace, probe.paths)
+        ]
         if not any(len(trace.messages) for trace in traces):
             raise ObserveError(f"{made.client} ({name}, {transport}) never came to the probe; {run.told()}")
         header: dict[str, Any] = {
-            "client": {"name": made.client, **({"version": made.version} if made.version else {})},
+            "client": client,
             "label": name,
             "server_mode": serves,
             "config": {**traces[0].header["config"], **run.facts},
         }
         return merged(traces, name=f"{made.client}-{made.version}-{transport}-{serves}-{name}", **header)
+
+
+def _of_server(trace: Trace, client: dict[str, Any], server: str) -> Trace:
+    """The trace with each connection marked by its server, so that one client with two of them is two instances."""
+    marked = {**client, "server": server}
+    events = [msgspec.structs.replace(one, client=marked) if one.kind == "open" else one for one in trace]
+    return Trace(msgspec.structs.replace(trace.record, events=tuple(events), lines=()), trace.name)
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ class Handshake:
         import pandas as pd
 
         from mcplab import render
-        from mcplab.told import table_html
+        from mcplab.told import framed, table_html
 
         facts = {
             "protocol": self.label,
@@ -116,8 +116,7 @@ class Handshake:
         if self.results:
             answers = [(answer.method, answer.outcome, _outcome(answer)) for answer in self.results]
             tables.append(pd.DataFrame(answers, columns=["then", "outcome", "answer"]))
-        own = f"<div class='mcplab tex2jax_ignore mathjax_ignore'>{''.join(map(table_html, tables))}</div>"
-        return own + render.html(self.trace)
+        return framed("".join(map(table_html, tables))) + render.html(self.trace)
 
 
 def _shown(value: Any, limit: int = 400) -> str:

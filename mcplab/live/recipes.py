@@ -54,9 +54,9 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How to run one client.
 
     ``installer``: ``pip`` (an environment of its own, ``python`` the least version it needs), ``npm`` (a folder of its
-    own) or ``path`` (``program`` must be on the user's PATH). ``connected``: the client's request that shows that it got
-    what it came for. ``ends``: it ends by itself; else it is ended once it is connected. ``seconds``: the longest that
-    it may run. ``last_run``: when this recipe was last seen to work; missing: it was written from notes.
+    own) or ``path`` (``program`` must be on the user's PATH). ``connected``: the client's request that shows that it
+    got what it came for. ``ends``: it ends by itself; else it is ended once it is connected. ``seconds``: the longest
+    that it may run. ``last_run``: when this recipe was last seen to work; missing: it was written from notes.
     """
 
     client: str
