@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from mcplab import pairing
 from mcplab.frames.direct import REQUEST, RESPONSE
 from mcplab.frames.sparse import Sparse
-from mcplab.rulebook.engine import SPELLED
+from mcplab.rulebook.engine import MEMO, SPELLED
 from mcplab.rulebook.judging import legacy_revision
 from mcplab.rulebook.plan import Plan
 
@@ -26,6 +26,7 @@ SPECIAL: Final = ("initialize", "server/discover", "subscriptions/listen", "logg
 _SAMPLE: Final = 2000
 _OFTEN: Final = 0.05
 _ROUNDS: Final = 20
+_SHORT: Final = 2000
 
 
 class Pairs:
@@ -47,7 +48,7 @@ class Pairs:
         asked, answer = self._stretched(asked, answer, flags)
         self.flags = bytearray(flags.tobytes())
         self._grouped(asked, answer, texts)
-        self.texts = _numbers(wire)
+        self.texts = _numbers(wire, np.flatnonzero(flags[self.at] == 0))
         self.repeated = (np.bincount(self.texts) > 1).tobytes()
 
     def _ordinary(self) -> np.ndarray:
@@ -139,7 +140,8 @@ class Pairs:
         code = np.zeros(len(asked), dtype="int64")
         for values in (shells.method[asked], shells.params[asked], string[asked], texts[asked], texts[answer]):
             code = _with(code, values)
-        self.alike = dict(zip(asked.tolist(), code.tolist(), strict=True))
+        self.alike = np.zeros(len(self._wire.rows), dtype="int32")
+        self.alike[asked] = code
         if walked.posts.http:
             fact = np.frombuffer(walked.columns.fact, "int32")
             code = _with(_with(code, fact[at[asked]]), fact[at[answer]])
@@ -217,14 +219,22 @@ def _holding(wire: Sparse, word: bytes) -> np.ndarray:
     return found
 
 
-def _numbers(wire: Sparse) -> array[int]:
-    """Numbers of the messages' texts: equal numbers, equal texts. Equal texts far apart may have two."""
+def _numbers(wire: Sparse, others: np.ndarray) -> array[int]:
+    """Numbers of the messages' texts: equal numbers, equal texts. Equal texts far apart may have two.
+
+    ``others``: messages that are in no ordinary exchange. They are looked at one by one: equal ones share one.
+    """
     found = array("q")
     top = 0
     for texts in _arrays(wire):
         coded = texts.dictionary_encode()
         found.frombytes((coded.indices.to_numpy().astype("int64") + top).tobytes())
         top += len(coded.dictionary)
+    known: dict[bytes, int] = {}
+    for row in others.tolist():
+        text = wire.texts[row]
+        if len(text) <= _SHORT and (len(known) < MEMO or text in known):
+            found[row] = known.setdefault(text, found[row])
     return found
 
 

@@ -18,6 +18,7 @@ from mcplab.frames.sparse import Sparse
 from mcplab.rulebook.engine import MEMO, SPELLED, Board, Found, Run, body_of
 from mcplab.rulebook.facts import Fact, Session
 from mcplab.rulebook.judging import legacy_revision
+from mcplab.rulebook.openings import Openings
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Broken, Outcome
 from mcplab.rulebook.pairs import Pairs
 from mcplab.rulebook.plan import Entries, Entry, Group, Plan
@@ -47,6 +48,7 @@ class Swift(Run):
         self._pairs = Pairs(wire, plan)
         # a revision that was given stands for both eras: then each message is looked at
         self._flags = self._pairs.flags if revision is None else bytearray(len(wire.events))
+        self._openings = Openings(wire, self._pairs) if revision is None else None
         super().__init__(wire, links, plan, revision)  # type: ignore[arg-type]
 
     def _walk(self) -> None:
@@ -55,10 +57,15 @@ class Swift(Run):
         super()._walk()
 
     def _event(self, number: int) -> None:
-        if not self._flags[number]:
-            super()._event(number)
-        elif self._flags[number] == 1:
+        flag = self._flags[number]
+        if flag == 1:
             self._stretch(number)
+        elif flag == 0:
+            openings = self._openings
+            if openings is None or not openings.starts[number] or not openings.take(self, number):
+                super()._event(number)
+            else:
+                self._flags[number + 1] = self._flags[number + 2] = 2
 
     def _judge(self, fact: Fact, kind: str, sender: str, method: str | None) -> None:
         """As ever, but a text that comes again is not looked at again by checks that keep nothing of it."""
