@@ -12,6 +12,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from mcplab import corpus, stories
+from mcplab.cli import run
 from mcplab.comparison import compare, reach
 from mcplab.corpus import part, plan, reading
 from mcplab.corpus.store import Corpus
@@ -214,6 +215,27 @@ def test_temporary_files_go_with_the_corpus(a_day, tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("mcplab-corpus-*"))) == 1
     del found
     assert not list(tmp_path.glob("mcplab-corpus-*"))
+
+
+def test_commands(a_day, tmp_path, capsys):
+    pytest.importorskip("duckdb")
+    home = str(tmp_path / "c")
+    assert run(["corpus", "build", str(a_day), "-o", home]) == 0
+    assert "240 instances of 12 files" in capsys.readouterr().out
+    assert run(["corpus", "sql", home, "select count(*) as n from instances", "--client", "birch", "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"n": len(corpus.open(home).select(client="birch"))}]
+    assert run(["corpus", "compare", home, "--by", "client", "--version", "1.5.0"]) == 0
+    assert "alder" in capsys.readouterr().out
+    assert run(["corpus", "status", home, "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["instances"] == 240
+    (tmp_path / "junk.txt").write_text("nothing")
+    assert run(["corpus", "build", str(tmp_path / "junk.txt"), "bundled:opencode", "-o", home, "--no-check"]) == 1
+    assert "mcplab: left out" in (said := capsys.readouterr().err)
+    assert "junk.txt" in said
+    assert run(["corpus", "status", home, "--failed"]) == 0
+    assert "junk" in capsys.readouterr().out
+    assert run(["corpus", "sql", home, "no query"]) == 2
+    assert run(["corpus", "status", str(tmp_path / "nowhere")]) == 1
 
 
 # Files ---------------------------------------------------------------------------------------------

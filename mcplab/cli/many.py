@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 @group.command()
 def build(
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCES...", help="Files, folders or globs.")],
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCES...", help="Files, folders, globs or bundled:NAME.")],
     out: Annotated[Path, typer.Option("--output", "-o", metavar="CORPUS", help="The folder that it is built in.")],
     messages: Annotated[bool, typer.Option("--messages", help="Keep the messages with their text too.")] = False,
     unchecked: Annotated[bool, typer.Option("--no-check", help="Judge no rules.")] = False,

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from mcplab import __version__
 from mcplab.model import TraceError
+from mcplab.sources import resolve
 from mcplab.traces import file_of, found_files, trace_names
 
 PART: Final = 32 << 20
@@ -43,7 +44,7 @@ def files(sources: Iterable[Any]) -> tuple[list[File], list[tuple[str, str]]]:
     """
     failed: list[tuple[str, str]] = []
     found: dict[str, Path] = {}
-    for source in sources:
+    for source in map(resolve, sources):
         if not isinstance(source, (str, os.PathLike)):
             raise TraceError(f"a corpus is built of files, folders and globs, not of {type(source).__name__}")
         for path in found_files(source, failed):
