@@ -49,8 +49,8 @@ def build(
     that was ended at any moment goes on where it stopped, and ends with the same bytes as one that was not.
 
     Args:
-        sources: a file, folder, glob or ``bundled:NAME``, or a list of them. A file may hold many captures, each from its
-            header on.
+        sources: a file, folder, glob or ``bundled:NAME``, or a list of them. A file may hold many captures, each from
+            its header on.
         out: the folder of the corpus.
         messages: keep the messages with their text too.
         check: judge all rules (table ``findings``).
