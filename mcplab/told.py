@@ -17,6 +17,11 @@ _UNPRINTED: Final = re.compile(
 )
 
 
+def framed(inner: str) -> str:
+    """HTML in an element whose classes keep MathJax, which notebooks load, from reading $ as mathematics."""
+    return f'<div class="mcplab tex2jax_ignore mathjax_ignore">{inner}</div>'
+
+
 LONG: Final = 60
 """Characters: a word longer than that may be broken where a table shows it."""
 
@@ -55,9 +60,7 @@ class Told:
         return "\n".join(_plain(block) for block in self.blocks)
 
     def _repr_html_(self) -> str:
-        # the classes keep MathJax, which notebooks load, from reading $ as mathematics
-        inner = "".join(_html(block) for block in self.blocks)
-        return f'<div class="mcplab tex2jax_ignore mathjax_ignore">{inner}</div>'
+        return framed("".join(_html(block) for block in self.blocks))
 
 
 def _plain(block: Any) -> str:
@@ -78,7 +81,7 @@ def _plain(block: Any) -> str:
 def _html(block: Any) -> str:
     if isinstance(block, Code):
         text = "\n".join(map(safe, block.text.split("\n")))
-        return f'<pre style="line-height:1.35;overflow-x:auto">{html.escape(text)}</pre>'
+        return f'<pre style="font-family:monospace;line-height:1.35;overflow-x:auto">{html.escape(text)}</pre>'
     if isinstance(block, list):
         return f"<ul>{''.join(f'<li>{_words(item)}</li>' for item in block)}</ul>"
     if isinstance(block, str | tuple):

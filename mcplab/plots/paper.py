@@ -40,8 +40,15 @@ def page(theme: str) -> Iterator[Ground]:
     """The shipped style on matplotlib's defaults, while drawing only; gives the colours of the ground."""
     if theme not in GROUNDS:
         raise ValueError(f"theme {theme!r} is none of {', '.join(GROUNDS)}")
-    with style.context(["default", Path(__file__).with_name("mcplab.mplstyle")]):
-        yield GROUNDS[theme]
+    interactive = mpl.is_interactive()
+    try:
+        with style.context(["default", Path(__file__).with_name("mcplab.mplstyle")]):
+            yield GROUNDS[theme]
+            interactive = mpl.is_interactive()
+    finally:
+        # The first figure of a session loads its backend, and a notebook's turns interactive drawing on: that must
+        # stay, or no later figure would be shown.
+        mpl.interactive(interactive)
 
 
 def new_axes(
@@ -201,7 +208,7 @@ class Key(NamedTuple):
 def marker(look: Look, theme: str, size: float, ground: Ground) -> dict[str, Any]:
     """Line2D's keywords for the look's shape in a box of ``size`` points."""
     colour = look.colour(theme)
-    bare = look.marker in ("x", "+", "|")
+    bare = look.marker in ("x", "+", "|", "_")
     return {
         "marker": look.marker,
         "markersize": size * look.scale,
