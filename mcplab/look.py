@@ -58,6 +58,15 @@ STATES: Final = _table(
 )
 """State of a capability path -> its look. ``varies`` and ``unknown`` are grounds of a cell, not markers."""
 
+ANSWERS: Final = _table(
+    Look("yes", "▲", "yes, it says", "^", True, 0.88, _GREEN, _GREEN_D, "32"),
+    Look("no", "–", "no, it says", "_", True, 0.85, _VERMILION, _VERMILION_D, "33"),
+)
+"""Answer of a tier that is no message (``exercised``, ``read``, ``listed``) -> its look."""
+
+CELLS: Final[Mapping[str, Look]] = MappingProxyType({**STATES, **ANSWERS})
+"""Every word that a cell of a comparison may hold -> its look."""
+
 VARIES_ALPHA: Final = {"light": 0.45, "dark": 0.28}
 """Opacity of the ground that marks ``varies``."""
 
@@ -98,8 +107,8 @@ GROUNDS: Final[Mapping[str, Ground]] = MappingProxyType(
 
 
 def symbol(word: str) -> str:
-    """The text symbol of a state; a word that is none is given back, so that nothing is hidden."""
-    look = STATES.get(word)
+    """The text symbol of a cell's word; a word that is none is given back, so that nothing is hidden."""
+    look = CELLS.get(word)
     return word if look is None else look.symbol
 
 

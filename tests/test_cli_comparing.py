@@ -23,13 +23,15 @@ def test_a_capture_of_an_unknown_client_beside_the_bundled_ones(tmp_path):
     assert len(both[0]) == 22  # the path, 20 bundled clients and mine
 
 
-def test_compare_by_tier():
+def test_compare_by_tier(tmp_path):
     text = invoke("compare", "bundled:codex", "--tier", "read", "--by", "client", "-f", "json")
     rows = {row["path"]: row for row in json.loads(text)}
     assert (rows["elicitation"]["codex"], rows["roots"]["codex"], rows["sampling"]["goose"]) == ("yes", "no", "yes")
     assert "codex exercised" in invoke("compare", "bundled:codex", "--tier", "all", "--by", "client")
     assert run(["compare", "bundled:codex", "--tier", "told"]) == 2
-    assert run(["compare", "bundled:codex", "--tier", "read", "-o", "chart.svg"]) == 2
+    chart = tmp_path / "chart.svg"
+    assert run(["compare", "bundled:codex", "--tier", "read", "-o", str(chart)]) == 0
+    assert "yes, it says" in chart.read_text(encoding="utf-8")
 
 
 def test_claims(tmp_path, capsys):

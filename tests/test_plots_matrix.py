@@ -77,7 +77,7 @@ def test_reading_looks_at_what_is_seen_not_at_names() -> None:
     mark.set_markerfacecolor("#009E73")
     mark.set_markeredgecolor("#009E73")
     assert plots.read_declarations(ax).at["roots", ("client-0", "0.0.0")] == "true"
-    mark.set_marker("^")
+    mark.set_marker("*")
     assert plots.read_declarations(ax).at["roots", ("client-0", "0.0.0")] == "unreadable"
 
 
@@ -301,3 +301,26 @@ def test_themes_have_the_ground_they_name() -> None:
     for theme in ("light", "dark"):
         ax = plots.declarations(frame_of(2), theme=theme)
         assert to_hex(ax.figure.get_facecolor()).upper() == look.GROUNDS[theme].paper.upper()
+
+
+def test_answers_of_documents_are_drawn_beside_states() -> None:
+    columns = pd.MultiIndex.from_tuples(
+        [("b", "listed"), ("a", "observed"), ("a", "exercised"), ("a", "read")], names=["client", "tier"]
+    )
+    rows = [["unknown", "object", "unknown", "varies"], ["no", "absent", "no", "yes"], ["unknown"] * 4]
+    frame = pd.DataFrame(rows, index=pd.Index(["$", "roots", "tasks"], name="path"), columns=columns, dtype="str")
+    frame.attrs |= {
+        "tier": "all", "counts": {("$", ("a", "read")): {"unknown": 3, "varies": 2, "no": 1}},
+        "instances": {("a", "observed"): 2, ("a", "read"): 0, ("b", "listed"): None},
+        "era": {("a", "observed"): "legacy", ("a", "read"): "unknown"},
+    }  # fmt: skip
+    ax = plots.declarations(frame)
+    seen = plots.read_declarations(ax)
+    assert list(seen.columns) == [("a", "observed"), ("a", "exercised"), ("a", "read"), ("b", "listed")]
+    assert seen.loc["roots"].tolist() == ["absent", "no", "yes", "no"]
+    assert seen.attrs["commonest"]["$", ("a", "read")] == "no", "the commonest of what has a mark"
+    texts = [text.get_text() for text in drawn(ax)]
+    assert {"yes, it says", "no, it says", "nothing is known", "4 columns of 2 products."} <= set(texts)
+    assert not {"?", "0", "None"} & set(texts), "documents rest on no run"
+    assert "Nobody here declares tasks." in texts
+    assert_legible(ax)

@@ -132,12 +132,12 @@ def fit(text: str, wanted: int) -> str:
 
 def matrix(frame: pd.DataFrame) -> str:
     """A comparison as text: symbols with their legend; turned, paths lettered above, where it would be too wide."""
-    from mcplab.look import STATES, legend, symbol
+    from mcplab.look import CELLS, legend, symbol
 
     whos = [safe(" ".join(who) if isinstance(who, tuple) else who) for who in frame.columns]
     paths = [safe(path) for path in frame.index]
     found = set(frame.to_numpy().ravel().tolist())
-    words = [f"{symbol(word)} {word}" for word in STATES if word in found]
+    words = [f"{symbol(word)} {word}" for word in CELLS if word in found]
     body = [[path, *(f"{symbol(v)} {v}" for v in row)] for path, row in zip(paths, frame.to_numpy(), strict=True)]
     across = max(map(columns_of, paths), default=4) + sum(2 + max(len(who), 9) for who in whos)
     if across <= width():
@@ -145,7 +145,7 @@ def matrix(frame: pd.DataFrame) -> str:
     letters = [_letter(n) for n in range(len(paths))]
     key = "".join(f"{letter:>3}  {path}\n" for letter, path in zip(letters, paths, strict=True))
     turned = [[who, *map(symbol, frame.iloc[:, at])] for at, who in enumerate(whos)]
-    shown = legend({word: STATES[word] for word in STATES if word in found}) if words else ""
+    shown = legend({word: CELLS[word] for word in CELLS if word in found}) if words else ""
     return f"{key}\n{aligned(['', *letters], turned)}\n{shown}\n"
 
 

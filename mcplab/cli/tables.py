@@ -140,8 +140,6 @@ def compare(
     _known([tier], (*tiers.TIERS, "all"), "--tier")
     by_keys = keys if len(keys) > 1 else keys[0]
     frame = tiers.compare(found, by=by_keys, party=party, tier=tier, long=long, claims=claimed(claims))
-    if output is not None and _drawn(output) and tier != "observed":
-        raise typer.BadParameter(f"--tier {tier}: only observed statements are drawn; write csv, md or parquet")
     if output is not None and _drawn(output) and not long:
         from mcplab import plots
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcplab.plots.breaches import findings
+from mcplab.plots.changes import drift
 from mcplab.plots.delays import latency
 from mcplab.plots.ladder import sequence
 from mcplab.plots.matrix import declarations, read_declarations
@@ -14,6 +15,7 @@ from mcplab.plots.timelines import timeline
 __all__ = [
     "alt_text",
     "declarations",
+    "drift",
     "findings",
     "latency",
     "negotiation",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 import pandas as pd
 
-from mcplab.model import CELL_STATES, STATES
+from mcplab.look import CELLS
 from mcplab.plots.releases import NAMELESS, Who, shown, whos
 
 _STEP = re.compile(r'\.?[A-Za-z0-9_-]+|\["(?:[^"\\]|\\.)*"\]')
+
+
+SILENT: Final = frozenset({"absent", "unknown"})
+"""Words of a row that is left out: nobody says anything of the path. Somebody's ``no`` is something."""
 
 
 class PathRow(NamedTuple):
@@ -35,6 +39,7 @@ class Cells(NamedTuple):
     era: dict[Hashable, str]
     left_out: list[str]
     tiers: bool
+    tier: str = "observed"
 
 
 def prepare(frame: pd.DataFrame, *, order: str, show_all: bool) -> Cells:
@@ -45,38 +50,45 @@ def prepare(frame: pd.DataFrame, *, order: str, show_all: bool) -> Cells:
     if not frame.index.is_unique or not frame.columns.is_unique:
         raise ValueError("this is no comparison: a path or a column is there twice")
     words = frame.astype(object).to_numpy()
-    strange = sorted({repr(word) for word in words.ravel() if word not in CELL_STATES})
+    strange = sorted({repr(word) for word in words.ravel() if word not in CELLS})
     if strange:
-        raise ValueError(f"this is no comparison: a cell holds {strange[0]}, not one of {', '.join(CELL_STATES)}")
+        raise ValueError(f"this is no comparison: a cell holds {strange[0]}, not one of {', '.join(CELLS)}")
     if frame.empty:
         raise ValueError("nothing to draw: the comparison has no rows or no columns")
     columns = whos(frame.columns, order)
     paths = [str(path) for path in frame.index]
-    silent = {path for path, row in zip(paths, words, strict=True) if path != "$" and {*row} <= {"absent", "unknown"}}
+    silent = {path for path, row in zip(paths, words, strict=True) if path != "$" and {*row} <= SILENT}
     kept = [path for path in paths if show_all or path not in silent]
     state = {(path, who.key): words[at][who.at] for at, path in enumerate(paths) for who in columns if path in kept}
     counts = frame.attrs.get("counts") or {}
+    tier = str(frame.attrs.get("tier") or "observed")
+    runs, eras = (_of(frame.attrs.get(name), columns) for name in ("instances", "era"))
     return Cells(
-        paths=_rows(kept),
+        paths=rows(kept),
         whos=columns,
         state=state,
         commonest={
             place: _commonest(counts[place]) for place, word in state.items() if word == "varies" and counts.get(place)
         },
-        instances=_of(frame.attrs.get("instances"), columns),
-        era=_of(frame.attrs.get("era"), columns),
+        instances=runs,
+        era=eras if tier == "observed" else {who: era for who, era in eras.items() if who in runs},
         left_out=[] if show_all else [path for path in paths if path in silent],
         tiers=frame.columns.nlevels > 1,
+        tier=tier,
     )
 
 
 def _of(given: Mapping[Hashable, Any] | None, columns: list[Who]) -> dict[Hashable, Any]:
-    return {who.key: given[who.key] for who in columns if who.key in given} if given is not None else {}
+    """What is known of each column. No number of instances is shown for a document, which rests on none."""
+    return {who.key: given[who.key] for who in columns if given.get(who.key)} if given is not None else {}
 
 
 def _commonest(counts: Mapping[str, int]) -> tuple[str, int, int]:
-    """On a tie the state that says more: ``absent`` is drawn only where it leads."""
-    best = max(counts, key=lambda word: (counts[word], word != "absent", -STATES.index(word)))
+    """Of what has a mark; on a tie what says more: ``absent`` is drawn only where it leads."""
+    marked = [word for word in CELLS if word in counts and CELLS[word].marker]
+    if not marked:
+        return "", 0, 0
+    best = max(marked, key=lambda word: (counts[word], word != "absent"))
     return best, int(counts[best]), int(sum(counts.values()))
 
 
@@ -85,14 +97,15 @@ def steps(path: str) -> list[str]:
     return _STEP.findall(path) if "".join(_STEP.findall(path)) == path else [path]
 
 
-def _rows(paths: list[str]) -> list[PathRow]:
-    drawn, rows = set(paths), []
+def rows(paths: list[str]) -> list[PathRow]:
+    """The rows of these paths, each labelled by what its nearest ancestor among them does not say."""
+    drawn, found = set(paths), []
     for path in paths:
         parts = steps(path)
         above = [n for n in range(1, len(parts)) if "".join(parts[:n]) in drawn]
         nearest = above[-1] if above else 0
-        rows.append(PathRow(path, "".join(parts[nearest:]), len(above), parts[0]))
-    return rows
+        found.append(PathRow(path, "".join(parts[nearest:]), len(above), parts[0]))
+    return found
 
 
 # Marks of identity ---------------------------------------------------------------------------------

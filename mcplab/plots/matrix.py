@@ -14,10 +14,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import blended_transform_factory
 
-from mcplab.look import GROUNDS, STATES, UNKNOWN_HATCH, VARIES_ALPHA, VARIES_EDGE, Ground
+from mcplab.look import CELLS, GROUNDS, STATES, VARIES_ALPHA, Ground
 from mcplab.plots import margins, paper
-from mcplab.plots.cells import Cells, gid, identity, prepare
-from mcplab.plots.paper import SMALL, Key, measure, pin
+from mcplab.plots.cells import SILENT, Cells, identity, prepare
+from mcplab.plots.paper import SMALL, pin
+from mcplab.plots.pen import Pen, keys
 from mcplab.plots.releases import spans
 
 _TURN: Final = 40
@@ -47,7 +48,8 @@ def declarations(
     Parameters
     ----------
     frame
-        What ``compare`` returns: index ``path``, columns who, cells a state, ``varies`` or ``unknown``. Of its
+        What ``compare`` returns, of any ``tier``: index ``path``, columns who, cells a state or ``yes`` and ``no``,
+        ``varies`` or ``unknown``. Of its
         ``attrs`` are drawn, where there: ``counts`` ((path, who) -> {state: n}), ``instances`` (who -> n), ``era``
         (who -> text).
     ax
@@ -105,8 +107,8 @@ def _draw(
     total = max(left + across * pitch + 10, 340.0)
     text = total - 16
     titles = paper.title_lines(title, text)
-    pen = _Pen(cells, pitch, row, theme, ground)
-    legend = paper.flow(_keys(cells, theme, ground, counted=pen.counts()), text)
+    pen = Pen(cells, pitch, row, theme, ground)
+    legend = paper.flow(keys(cells, theme, ground, counted=pen.counts()), text)
     notes, said = paper.paragraphs(_note(cells), text), paper.paragraphs(caption, text)
     below = 10 + len(legend) * SMALL * 1.6 + 3 + (len(notes) + len(said)) * SMALL * paper.LEADING + 6
     above = head.size + (8 + len(titles) * 9.5 * 1.3 if titles else 0) + 6
@@ -163,77 +165,7 @@ def _bands_and_rules(
         ax.add_artist(rule)
 
 
-class _Pen:
-    """Draws one cell after another."""
-
-    def __init__(self, cells: Cells, pitch: float, row: float, theme: str, ground: Ground) -> None:
-        self.cells, self.pitch, self.theme, self.ground = cells, pitch, theme, ground
-        self.size = min(pitch * 0.72, row * 0.66, 9.0)
-        self.styles = {w: paper.marker(look, theme, self.size, ground) for w, look in STATES.items() if look.marker}
-
-    def _note(self, path: str, who: Hashable) -> str:
-        """``n of m``, where the cell has room for it beside its mark."""
-        _, n, m = self.cells.commonest.get((path, who), ("", 0, 0))
-        note = f"{n} of {m}" if m else ""
-        return note if measure(note) <= self.pitch - self.size - 8 else ""
-
-    def counts(self) -> bool:
-        """Whether some cell says ``n of m``."""
-        return any(self._note(*place) for place in self.cells.commonest)
-
-    def cell(self, ax: Axes, j: int, top: float, bottom: float, path: str, who: Hashable) -> None:
-        """Draw one cell: a mark, or a ground with what stands on it."""
-        word, name = self.cells.state[path, who], gid("cell", path, who)
-        middle = (top + bottom) / 2
-        if word in self.styles:
-            self._mark(ax, j, middle, word, name)
-            return
-        box = Rectangle((j - 0.5, top), 1, bottom - top, zorder=1.5, gid=name)
-        ax.add_artist(box)
-        if word == "unknown":
-            box.set(facecolor="none", hatch=UNKNOWN_HATCH, edgecolor=STATES["unknown"].colour(self.theme), linewidth=0)
-            return
-        box.set(facecolor=to_rgba(STATES["varies"].colour(self.theme), VARIES_ALPHA[self.theme]))
-        box.set(edgecolor=VARIES_EDGE[self.theme], linewidth=0.4)
-        state = self.cells.commonest.get((path, who), ("", 0, 0))[0]
-        note = self._note(path, who)
-        shift = (measure(note) + 3) / 2 / self.pitch if note else 0.0
-        how = {"color": self.ground.ink, "parse_math": False, "va": "center_baseline", "fontsize": SMALL}
-        if not state:
-            ax.text(j, middle, STATES["varies"].symbol, ha="center", **how)
-            return
-        self._mark(ax, j - shift, middle, state, gid("mark", path, who))
-        if note:
-            ax.text(j - shift + (self.size / 2 + 3) / self.pitch, middle, note, **how)
-
-    def _mark(self, ax: Axes, x: float, y: float, word: str, name: str) -> None:
-        ax.add_artist(Line2D([x], [y], zorder=3, gid=name, **self.styles[word]))
-
-
 # Words around it -----------------------------------------------------------------------------------
-
-
-def _keys(cells: Cells, theme: str, ground: Ground, *, counted: bool) -> list[Key]:
-    """The legend: what is drawn, nothing else."""
-    drawn = {*cells.state.values(), *(state for state, _, _ in cells.commonest.values())}
-    keys = [Key(look.meaning, look) for word, look in STATES.items() if word in drawn and look.marker]
-    if "varies" in drawn:
-        tint = to_rgba(STATES["varies"].colour(theme), VARIES_ALPHA[theme])
-        meaning = STATES["varies"].meaning if cells.commonest else "varies"
-        meaning += ", n of m declarations" if counted else ""
-        keys.append(Key(meaning, patch={"facecolor": tint, "edgecolor": VARIES_EDGE[theme], "linewidth": 0.4}))
-    if "unknown" in drawn:
-        hatch = {
-            "facecolor": "none",
-            "hatch": UNKNOWN_HATCH,
-            "edgecolor": STATES["unknown"].colour(theme),
-            "linewidth": 0,
-        }
-        keys.append(Key(STATES["unknown"].meaning, patch=hatch))
-    eras = margins.eras_shown(cells)
-    if eras:
-        keys.append(Key("era: " + ", ".join(eras), bare=True))
-    return keys
 
 
 def _note(cells: Cells) -> str:
@@ -250,7 +182,8 @@ def _caption(cells: Cells, turned: bool) -> str:
     text = _count(len(cells.whos), "row" if turned else "column") + (
         f" of {_count(groups, 'product')}" if cells.tiers else ""
     )
-    return text + (f", {_count(sum(cells.instances.values()), 'instance')}." if cells.instances else ".")
+    counted = cells.instances and cells.tier != "all"  # there one instance stands behind several rows
+    return text + (f", {_count(sum(cells.instances.values()), 'instance')}." if counted else ".")
 
 
 def _count(n: int, noun: str) -> str:
@@ -260,7 +193,7 @@ def _count(n: int, noun: str) -> str:
 def _sentence(cells: Cells, title: str | None) -> str:
     """The alternative text."""
     declared = {
-        row.path: sum(cells.state[row.path, who.key] not in ("absent", "unknown") for who in cells.whos)
+        row.path: sum(cells.state[row.path, who.key] not in {*SILENT, "no"} for who in cells.whos)
         for row in cells.paths
         if row.path != "$"
     }
@@ -285,7 +218,7 @@ def read_declarations(ax: Axes) -> pd.DataFrame:
     """
     marks = {}
     for theme, ground in GROUNDS.items():
-        for word, look in STATES.items():
+        for word, look in CELLS.items():
             if look.marker:
                 seen = paper.marker(look, theme, 10, ground)
                 marks[look.marker, to_rgba(seen["markerfacecolor"]), to_rgba(seen["markeredgecolor"])] = word

@@ -31,7 +31,7 @@ def whos(columns: pd.Index, order: str) -> list[Who]:
     """The columns of a comparison in drawing order: ``name`` (products by name, releases oldest first) or ``given``.
 
     With several levels the product is the level called ``client``, else the first one. With ``given`` too the columns
-    of one product stand together, where its first one stands.
+    of one product stand together, where its first one stands. A level ``tier`` keeps the order that it has.
     """
     names = list(columns.names)
     home = names.index("client") if "client" in names else 0
@@ -42,11 +42,7 @@ def whos(columns: pd.Index, order: str) -> list[Who]:
         rest = [(name, part) for level, (name, part) in enumerate(zip(names, parts, strict=True)) if level != home]
         group = shown(parts[home])
         found.append(Who(key, group, " ".join(shown(part) for _, part in rest) or group, at))
-        by_version = [
-            version_key(shown(part)) if str(name).endswith("version") else natural_key(shown(part))
-            for name, part in rest
-        ]
-        keys.append((natural_key(group), group, by_version, at))
+        keys.append((natural_key(group), group, [_rank(str(name), shown(part), at) for name, part in rest], at))
     if order == "name":
         return [found[at] for at in sorted(range(len(found)), key=keys.__getitem__)]
     if order != "given":
@@ -55,6 +51,11 @@ def whos(columns: pd.Index, order: str) -> list[Who]:
     for who in found:
         first.setdefault(who.group, who.at)
     return sorted(found, key=lambda who: (first[who.group], who.at))
+
+
+def _rank(name: str, text: str, at: int) -> Any:
+    """What one level's label is sorted by."""
+    return at if name == "tier" else version_key(text) if name.endswith("version") else natural_key(text)
 
 
 def spans(groups: Sequence[str]) -> list[tuple[str, int, int]]:
