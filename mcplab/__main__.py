@@ -6,16 +6,18 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; a plain ``tap`` without loading what the other commands need."""
-    if sys.argv[1:2] == ["tap"]:
-        from mcplab.live.tap import plain_words, tap
+    """Run the command line; a plain ``tap`` or ``probe`` without loading what the other commands need."""
+    name = "".join(sys.argv[1:2])
+    if name in ("tap", "probe"):
+        from mcplab.live import standing, tap
         from mcplab.model import UsageError
 
-        if (given := plain_words(sys.argv[2:])) is not None:
+        plain, run = (tap.plain_words, tap.tap) if name == "tap" else (standing.plain_words, standing.stand)
+        if (given := plain(sys.argv[2:])) is not None:
             try:
-                sys.exit(tap(**given))
+                sys.exit(run(**given))
             except UsageError as error:
-                print(f"mcplab: tap: {error}", file=sys.stderr)  # noqa: T201
+                print(f"mcplab: {name}: {error}", file=sys.stderr)  # noqa: T201
                 sys.exit(2)
     from mcplab.cli import main as program
 

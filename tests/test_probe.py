@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from mcplab import exercised, handshake, read_trace, spec
+from mcplab import ABSENT, exercised, handshake, read_trace, spec
+from mcplab.live import standing
 from mcplab.live.merging import merged
 from mcplab.live.probe import Probe
 from mcplab.live.server import challenge
+from mcplab.live.server.__main__ import config_of, parser
 from mcplab.model import SpecError, TraceError, UsageError
 
 ROOT = Path(__file__).parents[1]
@@ -213,6 +215,20 @@ def test_the_command_prints_what_a_client_needs(tmp_path):
     header = read_trace(tmp_path / "mine.jsonl").header
     assert header["config"]["challenge"] is True
     assert header["server_mode"] == "legacy"
+
+
+def test_what_a_client_starts_needs_no_command_line(tmp_path):
+    """The command that ``configuration`` names is understood without loading the program that parses all of them."""
+    options = {"capabilities": {"tools": {}}, "versions": ["2025-06-18"], "instructions": ABSENT, "session_id": ""}
+    probe = Probe(
+        tmp_path / "m.jsonl", transport="stdio", redact=["note"], keep_secrets=True, challenge=True, **options
+    )
+    given = standing.plain_words(probe.command[4:])
+    assert given is not None
+    assert config_of(parser().parse_args(given.pop("server"))) == probe.config
+    assert given == {"output": tmp_path / "m.jsonl", "redact": ["note"], "keep_secrets": True}
+    for words in ([], ["--http", "-o", "a"], ["--stdio"], ["--stdio", "-o"], ["--stdio", "-o", "a", "--help"]):
+        assert standing.plain_words(words) is None
 
 
 def test_the_command_serves_http_until_it_is_interrupted(tmp_path):

@@ -55,7 +55,7 @@ def probe(
     With neither --stdio nor --http it prints the entry for the client's configuration, by which the client starts it.
     With --http it runs until it is interrupted. What a challenge found: mcplab.exercised(read_trace(FILE)).
     """
-    from mcplab.live.probe import Probe, tapped
+    from mcplab.live.probe import Probe
     from mcplab.live.server.__main__ import config_of, parser
 
     if stdio and http:
@@ -69,7 +69,10 @@ def probe(
     except ValueError as error:
         raise typer.BadParameter(f"--server-capabilities: {error}") from error
     if stdio:
-        return tapped(config, output, redact=redact or (), keep_secrets=keep_secrets)
+        from mcplab.live.server.demo import arguments
+        from mcplab.live.standing import stand
+
+        return stand(arguments(config), output, redact=redact or (), keep_secrets=keep_secrets)
     made = Probe(
         output,
         transport="http" if http else "stdio",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from mcplab.live.running import fresh
 from mcplab.live.server.config import Config
 from mcplab.live.server.demo import arguments, serving
-from mcplab.live.tap import tap
+from mcplab.live.standing import header
 from mcplab.model import UsageError
 
 if TYPE_CHECKING:
@@ -22,24 +22,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "mcplab-probe"
 """What the probe is called in a client's configuration."""
-
-
-def tapped(config: Config, path: Path, *, redact: Sequence[str] = (), keep_secrets: bool = False) -> int:
-    """Be the probe on this process's standard input and output until the client leaves; the exit status.
-
-    Raises:
-        UsageError: a word of ``redact`` cannot be used.
-    """
-    command = [sys.executable, "-m", "mcplab.live.server", "--stdio", *arguments(config)]
-    return tap(command, path, redact=redact, keep_secrets=keep_secrets, header=header(config))
-
-
-def header(config: Config) -> dict[str, Any]:
-    """What a probe's trace says of it."""
-    return {
-        "server_mode": config.serves,
-        "config": {"recorder": "probe", "challenge": config.challenge, "server": arguments(config)},
-    }
 
 
 class Probe:
@@ -182,7 +164,7 @@ class Probe:
     def _behind(self, url: str) -> Proxy:
         from mcplab.live.proxy import Proxy
 
-        return Proxy(url, self._path, listen=self._listen, header=header(self.config), **self._masks)
+        return Proxy(url, self._path, listen=self._listen, header=header(arguments(self.config)), **self._masks)
 
     def stop(self) -> None:
         """End the service; the trace is whole. May be called again."""
