@@ -23,7 +23,7 @@ COMPILE_OURS = @$(BIN)/python -m compileall -qq mcplab
 # The environment's own kernel and settings count, not what the user has elsewhere.
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help setup report test test-all test-oldest test-bare check lab bench fuzz conformance wheel clean distclean
+.PHONY: help setup report test test-all test-oldest test-bare check lab bench fuzz conformance observe-check wheel clean distclean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -36,6 +36,7 @@ help:
 	@echo "make lab      set up, then JupyterLab on the notebooks"
 	@echo "make bench    set up, then the benchmarks"
 	@echo "make conformance  set up, then the MCP project's conformance suite beside our findings (needs npm; 10 minutes)"
+	@echo "make observe-check  set up, then the clients of the bundled captures again: do they declare the same? (needs npm)"
 	@echo "make fuzz     set up, then 15 minutes of fuzzing for each family of readers"
 	@echo "make wheel    set up, then a wheel and a source archive in dist/"
 	@echo "make clean    remove what the other targets built; make distclean: the environment too"
@@ -113,6 +114,10 @@ fuzz: $(READY_TEST)
 # CONFORMANCE_ARGS=--compare compares the last run again, "--only server-ping" takes some scenarios only.
 conformance: $(READY_TEST)
 	PYTHONPATH=tests $(BIN)/python -m conformance $(CONFORMANCE_ARGS)
+
+# Installs them by pip and npm into the user's cache; OBSERVE_ARGS="fast-agent:roots codex" takes some only.
+observe-check: $(READY_TEST)
+	$(BIN)/python scripts/observe_check.py $(OBSERVE_ARGS)
 
 wheel: $(READY_TEST)
 	$(BIN)/python -m build --no-isolation --outdir dist .

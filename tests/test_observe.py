@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcplab import exercised, observe
+from mcplab import exercised, observe, read_trace
 from mcplab.live import descendants, installing, observing, recipes
 from mcplab.live.installing import InstallError
 from mcplab.live.observing import ObserveError
@@ -333,6 +334,39 @@ def test_a_file_that_is_no_recipe_says_so(tmp_path):
         recipe(tmp_path / "gone" / "mine.toml")
     with pytest.raises(RecipeError, match="stands for nothing in this recipe"):
         filled("{{nothing}}", {})
+
+
+# The check -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checking():
+    spec = importlib.util.spec_from_file_location("observe_check", ROOT / "scripts" / "observe_check.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_is_checked_again_is_captured(checking):
+    for word in checking.USUAL:
+        todo = list(checking.runs(word, every=False))
+        assert todo, word
+        assert len({run.config for run in todo}) == len(todo)
+        assert all(path.exists() for run in todo for path in run.captures)
+        assert len(list(checking.runs(word, every=True))) >= len(todo)
+    assert [path.stem[-1] for path in next(checking.runs("fast-agent:two-servers", every=False)).captures] == ["A", "B"]
+
+
+def test_a_difference_is_named(checking):
+    (run,) = checking.runs("fast-agent:roots", every=False)
+    then = read_trace(run.captures[0])
+    assert checking.differences(then, [then]) == []
+    (plain,) = checking.runs("fast-agent:default", every=False)
+    told = checking.differences(then, [read_trace(plain.captures[0])])
+    assert told
+    assert all(one.startswith("new: request_meta roots") for one in told)
 
 
 # The command ---------------------------------------------------------------------------------------

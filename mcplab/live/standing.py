@@ -33,7 +33,7 @@ def stand(server: Sequence[str], output: Path, *, redact: Sequence[str] = (), ke
 
 
 def plain_words(words: Sequence[str]) -> dict[str, Any] | None:
-    """The arguments of ``stand`` from what follows ``mcplab probe`` in ``Probe.command``; None where it is any other."""
+    """The arguments of ``stand`` from what follows ``mcplab probe`` in ``Probe.command``; None for any other."""
     given: dict[str, Any] = {"server": [], "redact": []}
     left = list(words)
     if left[:1] != ["--stdio"]:
