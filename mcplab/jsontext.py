@@ -197,6 +197,20 @@ def value(text: str, start: int = 0) -> tuple[Any, int]:
         raise ValueError("nested too deeply") from None
 
 
+def unfinished(text: str) -> bool:
+    """Is it the beginning of a JSON object or array, good as far as it goes?"""
+    body = text.strip(" \t\r\n")
+    if body[:1] not in ("{", "["):
+        return False
+    try:
+        loads(body)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(body) or error.msg.startswith("Unterminated string")
+    except (ValueError, RecursionError):
+        pass
+    return False
+
+
 def dumps(value: Any) -> str:
     """Compact JSON, ASCII only, so that any string (a lone surrogate too) can be written as UTF-8."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))

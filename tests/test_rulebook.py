@@ -329,3 +329,47 @@ def test_findings_of_a_trace_and_of_many(captures: list[Path]) -> None:
     some = mcplab.read_traces(*captures[:3], progress=False)
     assert len(some.findings) == sum(len(trace.findings) for trace in some)
     assert set(some.findings["trace"]) == {trace.name for trace in some}
+
+
+def test_one_half_of_the_traffic_breaks_nothing_by_what_the_other_half_holds() -> None:
+    lines = [
+        '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+        '"clientInfo":{"name":"a","version":"1"}}}',
+        '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+    ]
+    assert not (check(mcplab.read_trace("\n".join(lines) + "\n"))["verdict"] == "broken").any()
+    lines[1:1] = ['{"jsonrpc":"2.0","id":"s","method":"roots/list"}']  # both sides are there, and no answer is
+    assert (check(mcplab.read_trace("\n".join(lines) + "\n"))["verdict"] == "broken").any()
+
+
+def test_a_server_that_fell_leaves_the_client_no_time_to_confirm() -> None:
+    script = """
+    open
+    > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+    < {"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}}
+    > {"id":1,"method":"tools/list"}
+    close
+    """
+    rule = "lifecycle.initialized-sent"
+    events = list(examples.record(script, "2025-11-25").events)
+    for end, said in ({"exit_code": 1}, ["unknown"]), ({"by": "server"}, ["unknown"]), ({"exit_code": 0}, ["broken"]):
+        last = msgspec.structs.replace(events[-1], **end)
+        record = examples.record(script, "2025-11-25")
+        record = msgspec.structs.replace(record, events=[*events[:-1], last])
+        assert verdict(check(mcplab.Trace(record), rules=rule), rule) == said
+
+
+def test_a_ping_before_the_handshake_is_judged_though_the_beginning_was_not_seen() -> None:
+    text = "\n".join(
+        [
+            'received: {"jsonrpc":"2.0","id":4,"method":"ping"}',
+            'sent: {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"no"}}',
+            'received: {"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+            '"capabilities":{},"clientInfo":{"name":"a","version":"1"}}}',
+            'sent: {"jsonrpc":"2.0","id":5,"result":{"protocolVersion":"2025-06-18","capabilities":{},'
+            '"serverInfo":{"name":"b","version":"1"}}}',
+        ]
+    )
+    found = check(mcplab.read_trace(text + "\n"), rules="ping.answered")
+    assert found.loc[found["verdict"] == "broken", ["seq", "revision"]].values.tolist() == [[1, "2025-06-18"]]

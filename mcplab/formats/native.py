@@ -88,7 +88,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         notes.append("no header: client, transport and configuration are unknown")
     if header is not None and isinstance(stopped := header.get("stopped"), str):
         notes.append(f"the recorder had to stop before the end: {stopped}")
-    found = columns.gather(data, start) if len(data) > BIG else None
+    ending = data[max(start, len(data) - 4096) :]
+    found = columns.gather(data, start) if len(data) > BIG and b'"unparsed"' not in ending else None
     if found is not None:
         # nothing in it needs a second look: the event objects can wait until somebody asks for one
         where = range(number, number + len(found.seq))
@@ -204,9 +205,18 @@ class _Reading:
                 end = data.find(b"\n", pos + _CHUNK) + 1 or len(data)
                 self._piece(pos, end)
                 pos = end
+            self._cut()
         finally:
             if collecting:
                 gc.enable()
+
+    def _cut(self) -> None:
+        """Text that is the beginning of a message, as the very last event: nobody knows whether the rest came."""
+        last = self.events[-1] if self.events else None
+        if last is None or last.kind != "unparsed" or last.reason is not UNSET or not isinstance(last.raw, str):
+            return
+        if jsontext.unfinished(last.raw):
+            self.events[-1] = msgspec.structs.replace(last, reason="the capture is cut off inside this message")
 
     def _piece(self, pos: int, end: int) -> None:
         """Decode a piece; where something in it is odd, its halves, and the odd lines for themselves."""

@@ -83,6 +83,8 @@ class Run:
         self.ordinary: frozenset[str] = frozenset()
         self._posts: dict[int, Post] = {}
         self._disputed = {answer: asked for asked, answer in wire.disputed.items()}
+        # a source that names no transport and holds one party's messages alone may be one half of the traffic
+        self._half = wire.transport is None and not {"client", "server"} <= set(wire.sender)
         self._first_versions()
         collecting = gc.isenabled()
         gc.disable()  # nothing here makes cycles that last, and a collection looks at the whole capture each time
@@ -257,6 +259,10 @@ class Run:
         own = (meta is not None and meta.subscription is not UNSET) or (post is not None and post.era == "modern")
         if own or (era == "modern" and session.opened and session.phase in ("", "refused")):
             return "modern", modern_revision(wire.version[number] or session.modern_version)
+        if method == "ping" and not session.opened and session.phase == "":
+            # all legacy revisions have one text about pings, and let them come before the handshake
+            if session.first_offer and not session.first_modern:
+                return "legacy", legacy_revision(session.first_offer)
         return self._in_force(session)
 
     def _answered(
@@ -304,7 +310,7 @@ class Run:
             if fact.sender == "server":
                 return
             if method == "initialize":
-                session.phase = "asked"
+                session.phase = "" if self._half else "asked"  # whether the other half had an answer, nobody can tell
                 session.began = True
                 session.offered = self.wire.version[number]
                 session.negotiated = None

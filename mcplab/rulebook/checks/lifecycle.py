@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mcplab.model import ABSENT
+from msgspec import UNSET
+
+from mcplab.model import ABSENT, Event
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
 
@@ -49,9 +51,18 @@ def initialized_sent(m: Fact) -> Outcome:
         went_on = memory.get("went on")
         if went_on is None or went_on[0] != session.initialize:
             return None  # the session ended before the client asked for anything: it may have refused the version
+        if session.open and _fell(m.event):
+            return UNKNOWN  # the server was gone before it answered: the client may have been about to
         detail = "the client went on after the initialize result, and the connection ended without initialized"
         return broken(detail, at=went_on[1], related=(m.seq,), absence=True)
     return UNKNOWN
+
+
+def _fell(event: Event | None) -> bool:
+    """Did the server end the connection, as far as its close tells?"""
+    if event is None:
+        return False
+    return event.by == "server" or event.unexpected is True or event.exit_code not in (UNSET, None, 0)
 
 
 def initialized_after_result(m: Fact) -> Outcome:

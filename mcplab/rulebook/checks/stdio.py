@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from mcplab import jsontext
 from mcplab.rulebook.facts import Fact
-from mcplab.rulebook.outcome import KEPT, Outcome, broken
+from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
 
 
 def clean(m: Fact) -> Outcome:
     """A line that is no message; an empty one is only a hint. A message that fails is a matter of other rules."""
+    if m.session.transport is None and m.kind == "text" and m.text.strip():
+        return UNKNOWN  # a line that is no message; whether it was one of stdio the capture does not say
     if m.session.transport != "stdio":
         return None
     if m.kind != "text":
