@@ -170,3 +170,20 @@ def test_an_initialize_result_under_another_id_is_disputed():
     going_on = [*lines, {"kind": "message", "seq": 2, "conn": "c1", "dir": "c2s",
                          "msg": {"jsonrpc": "2.0", "method": "notifications/initialized"}}]  # fmt: skip
     assert read_trace(going_on).connections["era"].tolist() == ["legacy"]
+
+
+def test_a_result_declares_though_its_request_was_not_captured() -> None:
+    result = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "b", "version": "1"},
+    }
+    lines = [{"jsonrpc": "2.0", "id": 0, "result": result}, {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}]
+    trace = read_trace("\n".join(map(json.dumps, lines)) + "\n")
+    rows = trace.declarations
+    assert rows[["party", "place", "revision", "path"]].values.tolist() == [
+        ["server", "initialize_result", "2025-06-18", path] for path in ("$", "tools")
+    ]
+    link = trace.connections.iloc[0]
+    assert (link["era"], link["selected"], link["server"]) == ("legacy", "2025-06-18", "b")
+    assert any("one half" in note for note in trace.notes)

@@ -333,8 +333,10 @@ def test_findings_of_a_trace_and_of_many(captures: list[Path]) -> None:
 
 def test_one_half_of_the_traffic_breaks_nothing_by_what_the_other_half_holds() -> None:
     lines = [
-        '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
-        '"clientInfo":{"name":"a","version":"1"}}}',
+        (
+            '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+            '"clientInfo":{"name":"a","version":"1"}}}'
+        ),
         '{"jsonrpc":"2.0","method":"notifications/initialized"}',
         '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
     ]
@@ -365,10 +367,14 @@ def test_a_ping_before_the_handshake_is_judged_though_the_beginning_was_not_seen
         [
             'received: {"jsonrpc":"2.0","id":4,"method":"ping"}',
             'sent: {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"no"}}',
-            'received: {"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
-            '"capabilities":{},"clientInfo":{"name":"a","version":"1"}}}',
-            'sent: {"jsonrpc":"2.0","id":5,"result":{"protocolVersion":"2025-06-18","capabilities":{},'
-            '"serverInfo":{"name":"b","version":"1"}}}',
+            (
+                'received: {"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+                '"capabilities":{},"clientInfo":{"name":"a","version":"1"}}}'
+            ),
+            (
+                'sent: {"jsonrpc":"2.0","id":5,"result":{"protocolVersion":"2025-06-18","capabilities":{},'
+                '"serverInfo":{"name":"b","version":"1"}}}'
+            ),
         ]
     )
     found = check(mcplab.read_trace(text + "\n"), rules="ping.answered")

@@ -6,7 +6,9 @@ Rules, in this order (method senders: schema pages of revisions 2024-11-05 to 20
 2. an answer goes the other way than the request of the same id (with its JSON type) that waits for one; where requests
    of both parties wait, the member that the result must have decides, and a result with the member of another method
    answers none of them;
-3. ``notifications/cancelled`` goes with the request that it names, ``notifications/progress`` against the request that
+3. a result with ``protocolVersion``, ``capabilities`` and ``serverInfo`` is that of an ``initialize``, and one with
+   ``supportedVersions`` and ``capabilities`` that of a ``server/discover``, though their request is not in the source;
+4. ``notifications/cancelled`` goes with the request that it names, ``notifications/progress`` against the request that
    carries its token.
 """
 
@@ -42,6 +44,7 @@ _MEMBER = {
     "completion/complete": "completion", "sampling/createMessage": "role", "roots/list": "roots",
     "elicitation/create": "action",
 }  # fmt: skip
+_ALONE = ({"protocolVersion", "capabilities", "serverInfo"}, {"supportedVersions", "capabilities"})
 _MEMBERS = set(_MEMBER.values())
 _OTHER = {"c2s": "s2c", "s2c": "c2s"}
 _LOOKS_LIKE_ANSWER = re.compile(
@@ -120,6 +123,10 @@ class Directions:
             own = _MEMBER.get(self._waiting[sides[0]][key])
             if own is not None and own not in names and names & _MEMBERS:
                 return UNSET  # the answer to another method, whose request is not in the source
+        elif not sides and head.result is not UNSET:
+            names = {name for name, _ in jsontext.members(bytes(head.result).decode("utf-8", "surrogateescape"))}
+            if any(names >= own for own in _ALONE):
+                return "s2c"
         return _OTHER[sides[0]] if len(sides) == 1 else UNSET
 
 

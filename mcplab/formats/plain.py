@@ -21,6 +21,9 @@ TITLE = "plain JSON-RPC messages (lines, array, pretty-printed)"
 SPLIT = (
     "no mark between connections: an initialize or server/discover whose id the client has used before begins the next"
 )
+HALF = (
+    "messages of one party only: this may be one half of the traffic; read_trace((client half, server half)) reads both"
+)
 ARRAY = "the file is one JSON array: its elements are read as messages one after another, not as a batch"
 
 
@@ -103,6 +106,8 @@ def parse(source: Source, name: str, *, tz: str | None = None, given: Dir = UNSE
         builder.note(NO_CLOCK)
     builder.note(NO_HTTP)
     builder.note(NO_TRANSPORT)
+    if given is UNSET and len({event.dir for event in builder.events if event.dir is not UNSET}) == 1:
+        builder.note(HALF)
     return builder.record()
 
 

@@ -67,6 +67,8 @@ def declaring(wire: Wire) -> list[tuple[int, str, str, int, bool]]:
                 found.append((n, "discover_result", "server", asked, False))
             elif n in late:
                 found.append((n, "initialize_result", "server", n, True))
+            elif n in wire.orphans:
+                found.append((n, wire.orphans[n], "server", n, False))
     return found
 
 

@@ -24,7 +24,7 @@ from mcplab.formats.columns import Codes, Columns
 from mcplab.frames.links import Link, client_of, instances
 from mcplab.frames.posts import Posts
 from mcplab.frames.table import blocks, build, coded, combined, constant, pick, stamps, times
-from mcplab.frames.wire import State, asked, begun, in_force
+from mcplab.frames.wire import State, asked, begun, in_force, orphan
 from mcplab.model import NO_TIME, TRANSPORTS, Record
 from mcplab.pairing import Pairing
 
@@ -213,7 +213,7 @@ class Walk:
                 row = -1 if row is None else row
                 reply[number] = row
             if row < 0:
-                if kind == RESPONSE and not own and pending.get(home):
+                if kind == RESPONSE and not own and (pending.get(home) or orphan(self._result(number)) is not None):
                     self.disputed = True
                     break
                 saying[number] = self._alone(number, kind, self._load(states[home]), header[post], modern[post])

@@ -198,6 +198,8 @@ def _take(wire: Wire, number: int, link: Link) -> None:
                 _initialized(wire, number, link)
             elif wire.era[number] == "modern":
                 link.agree("modern", wire.version[asked])
+        elif wire.orphans.get(number) == "initialize_result":
+            _initialized(wire, number, link)
         result = wire.results.get(number)
         if result is not None and result.meta is not UNSET and (link.server is None or method == "server/discover"):
             meta = envelope.decode(result.meta, envelope.Meta)

@@ -55,6 +55,7 @@ class Sparse:
         self._closes = frozenset(columns.closes)
         self.transport = walked.transport if walked.transport is not None else ("http" if posts.http else None)
         self.disputed: dict[int, int] = {}
+        self.orphans: dict[int, str] = {}
         events, count = len(columns.seq), len(at)
         self.events: Sequence[Event] = Made(events, self._event)
         self.texts = Texts(columns)

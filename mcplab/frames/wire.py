@@ -83,6 +83,7 @@ class Wire:
         self.reply_to: list[int | None] = []  # the row that this one answers
         self.answer: dict[int, int] = {}  # request row -> its first answer's row
         self.disputed: dict[int, int] = {}  # initialize row -> a result with a wrong id that was meant for it
+        self.orphans: dict[int, str] = {}  # results that declare, without their request: row -> place of declaration
         self.params: dict[int, Params] = {}  # of requests and notifications that were looked into
         self.meta: dict[int, Meta] = {}
         self.results: dict[int, Result] = {}
@@ -236,8 +237,14 @@ class Wire:
                         if method == "initialize" and replies in pending.get(conn, ()):
                             pending[conn].remove(replies)
                 era, version = self._answered(number, body, kind, replies, state, exchange)
-                if replies is None and kind == "response" and sender == "server" and pending.get(conn):
-                    self._dispute(number, pending[conn], state)
+                if replies is None and kind == "response" and sender == "server":
+                    if pending.get(conn):
+                        self._dispute(number, pending[conn], state)
+                    elif (place := orphan(self.results.get(number))) is not None and state.selected is None:
+                        self.orphans[number] = place
+                        if place == "initialize_result":
+                            era, version = "legacy", envelope.word(self.results[number].version)
+                            state.selected = version
             elif kind == "invalid":
                 era, version = in_force(state)
             else:
@@ -312,6 +319,15 @@ class Wire:
         if result is not None and result.version is not UNSET and waiting[0] not in self.disputed:
             self.disputed[waiting[0]] = number
             state.selected = envelope.word(result.version)
+
+
+def orphan(result: Result | None) -> str | None:
+    """Where a result declares whose request is not in the capture: told from the members that no other result has."""
+    if result is None or result.capabilities is UNSET:
+        return None
+    if result.version is not UNSET and result.server is not UNSET:
+        return "initialize_result"
+    return "discover_result" if result.supported is not UNSET else None
 
 
 def begun(state: State, offered: Any) -> tuple[str, str | None]:
