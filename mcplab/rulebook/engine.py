@@ -18,18 +18,15 @@ from mcplab import channels, envelope, jsontext, spec
 from mcplab.frames.exchange import Exchange
 from mcplab.frames.links import Link
 from mcplab.frames.wire import SENDER, Wire, event_text
-from mcplab.model import ABSENT, UNKNOWN, Sse
-from mcplab.rulebook import past, rounds, taskbook
-from mcplab.rulebook.facts import Fact, Instance, Listen, Post, Session, listen_of
+from mcplab.model import Sse
+from mcplab.rulebook.facts import Fact, Instance, Post, Session
 from mcplab.rulebook.judging import LEGACY, MODERN, legacy_revision, modern_revision
 from mcplab.rulebook.keys import Keyring
+from mcplab.rulebook.learner import Learner
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
 from mcplab.rulebook.outcome import UNKNOWN as CANNOT_TELL
 from mcplab.rulebook.plan import Entries, Entry, Group, Plan
 from mcplab.spec import LATEST_LEGACY
-
-MODERN_CODES: Final = (-32020, -32021, -32022)
-"""Error codes that only a modern server sends (2026-07-28 basic/index#error-codes)."""
 
 SPELLED: Final = re.compile(rb"\\u00[2-7]")
 """An escape that spells an ASCII character, so that a text may be there and not be found."""
@@ -82,9 +79,7 @@ class Run:
         self.instances: dict[str, Instance] = {}
         self.ordinary: frozenset[str] = frozenset()
         self._posts: dict[int, Post] = {}
-        self._disputed = {answer: asked for asked, answer in wire.disputed.items()}
-        # a source that names no transport and holds one party's messages alone may be one half of the traffic
-        self._half = wire.transport is None and not {"client", "server"} <= set(wire.sender)
+        self._learner = Learner(wire)
         self._first_versions()
         collecting = gc.isenabled()
         gc.disable()  # nothing here makes cycles that last, and a collection looks at the whole capture each time
@@ -197,7 +192,7 @@ class Run:
         if post is not None:
             self.carry(post, fact)
         self._judge(fact, fact.kind, fact.sender or "", fact.method)
-        self._learn(fact, number, session)
+        self._learner.learn(fact, number, session)
         if request is not None and not fact.again and asked is not None:
             session.open.pop(asked, None)
 
@@ -259,10 +254,10 @@ class Run:
         own = (meta is not None and meta.subscription is not UNSET) or (post is not None and post.era == "modern")
         if own or (era == "modern" and session.opened and session.phase in ("", "refused")):
             return "modern", modern_revision(wire.version[number] or session.modern_version)
-        if method == "ping" and not session.opened and session.phase == "":
+        alone = session.first_offer and not session.first_modern
+        if method == "ping" and not session.opened and session.phase == "" and alone:
             # all legacy revisions have one text about pings, and let them come before the handshake
-            if session.first_offer and not session.first_modern:
-                return "legacy", legacy_revision(session.first_offer)
+            return "legacy", legacy_revision(session.first_offer)
         return self._in_force(session)
 
     def _answered(
@@ -295,102 +290,6 @@ class Run:
         if session.first_offer and not session.first_modern:
             return "legacy", legacy_revision(session.first_offer)
         return "unknown", None
-
-    def _learn(self, fact: Fact, number: int, session: Session) -> None:
-        """What later messages will be judged by."""
-        kind, method = fact.kind, fact.method
-        session.last[fact.sender] = kind, fact.seq
-        if fact.request is not None:
-            session.answered[fact.sender] = max(fact.request.row, session.answered.get(fact.sender, -1))
-            past.learn(fact)
-        if kind == "result" or (method is not None and method.startswith(("tasks/", "notifications/tasks"))):
-            taskbook.learn(fact)
-        if kind == "request":
-            session.open[number] = fact
-            if fact.sender == "server":
-                return
-            if method == "initialize":
-                session.phase = "" if self._half else "asked"  # whether the other half had an answer, nobody can tell
-                session.began = True
-                session.offered = self.wire.version[number]
-                session.negotiated = None
-                session.initialize = fact.seq
-                session.initialized = None
-                session.client = fact.params.get("capabilities", ABSENT)
-                session.server = UNKNOWN
-                session.forget()
-            elif fact.era == "modern":
-                rounds.learn(fact)
-                session.spoke_modern = True
-                session.modern_version = self.wire.version[number] or session.modern_version
-                if method == "subscriptions/listen":
-                    if len(session.listens) >= 256:
-                        session.listens.pop(next(iter(session.listens)))
-                    session.listens[str(fact.id)] = Listen(fact)
-        elif kind == "notification":
-            if method == "notifications/initialized" and fact.sender != "server" and session.initialized is None:
-                session.initialized = fact.seq
-                session.forget()
-            elif method == "notifications/cancelled":
-                self._cancelled(fact, session)
-            elif method == "notifications/subscriptions/acknowledged":
-                listen = listen_of(fact)
-                honoured = fact.params.get("notifications")
-                if listen is not None and listen.acknowledged is None:
-                    listen.acknowledged = honoured if isinstance(honoured, dict) else {}
-            elif session.listens and fact.sender == "server":
-                listen = listen_of(fact)
-                if listen is not None and listen.acknowledged is None:
-                    listen.early = True
-        elif kind == "result":
-            asked = fact.request
-            self._end_listen(fact, session)
-            if (asked is not None and asked.method == "initialize" and not fact.again) or number in self._disputed:
-                session.phase = "answered"
-                version = fact.result.get("protocolVersion")
-                session.negotiated = version if isinstance(version, str) else session.offered
-                session.server = fact.result.get("capabilities", ABSENT)
-                if fact.post is not None:
-                    session.session_id = (fact.post.answer_headers or {}).get("mcp-session-id")
-                session.forget()
-                return
-            if asked is None or asked.era != "modern":
-                return
-            rounds.learn(fact)
-            if not session.instance.modern and ("resultType" in fact.result or asked.method == "server/discover"):
-                session.instance.modern = True
-                session.instance.changed()
-            if asked.method == "server/discover":
-                supported = fact.result.get("supportedVersions")
-                if isinstance(supported, list):
-                    session.instance.discovered = fact.result.get("capabilities", ABSENT)
-                    session.instance.supported = [name for name in supported if isinstance(name, str)]
-                    session.instance.discovered_at = fact.seq
-                    session.instance.changed()
-        elif kind == "error" and fact.request is not None and not fact.again:
-            self._end_listen(fact, session)
-            if fact.request.method == "initialize":
-                session.phase = "refused"
-                session.forget()
-            elif fact.request.era == "modern" and fact.code in MODERN_CODES:
-                session.instance.modern = True
-                session.instance.changed()
-
-    def _end_listen(self, fact: Fact, session: Session) -> None:
-        listen = session.listens.get(str(fact.request.id)) if fact.request is not None else None
-        if listen is not None and listen.request is fact.request and listen.ended is None:
-            listen.ended, listen.ended_by = fact.seq, "answer"
-
-    def _cancelled(self, fact: Fact, session: Session) -> None:
-        wanted = fact.params.get("requestId", ABSENT)
-        for open_ in session.open.values():
-            if open_.sender == fact.sender and isinstance(open_.body, dict):
-                ident = open_.body.get("id")
-                if type(ident) is type(wanted) and ident == wanted and open_.cancelled is None:
-                    open_.cancelled = fact.seq
-                    listen = session.listens.get(str(open_.id))
-                    if listen is not None and listen.request is open_:
-                        listen.ended, listen.ended_by = fact.seq, "client"
 
     # judging ----------------------------------------------------------------------------------------
 

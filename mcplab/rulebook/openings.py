@@ -128,8 +128,7 @@ class Openings:
             key.append(own is None)
             for event in range(number, number + LENGTH):
                 fact = columns.fact[event]
-                method, path, status, _ = columns.facts[fact]
-                key += [method, path, status, run.keys.headers(wire.headers(fact), own)]
+                key += [(columns.facts[fact] or ())[:3], run.keys.headers(wire.headers(fact), own)]
         return tuple(key)
 
     def _watch(self, run: Run, session: Session, number: int) -> Led | None:

@@ -143,9 +143,9 @@ class Swift(Run):
         found: list[tuple[Kind, np.ndarray, np.ndarray]] = []
         for asked, answers in groups:
             key = self._key(session, state, int(asked[0]), int(answers[0]))
-            kind = self._kinds.get(key, False)
-            if kind is False:
-                kind = self._kinds[key] = self._look(session, int(asked[0]), int(answers[0]))
+            if key not in self._kinds:
+                self._kinds[key] = self._look(session, int(asked[0]), int(answers[0]))
+            kind = self._kinds[key]
             if kind is None:
                 return False
             found.append((kind, asked, answers))
