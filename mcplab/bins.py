@@ -15,8 +15,8 @@ from mcplab.model import CHANNELS, NO_TIME, PRIORITY, ArgumentError, TraceError
 MOST_STEPS = 1_000_000
 """More steps than this are refused: nobody reads them, and their table would fill the memory."""
 
-FARTHEST = 253_402_300_800 * 10**6
-"""Microseconds from 1970, to the end of the year 9999, within which the first and the last step have to begin."""
+EARLIEST, FARTHEST = -62_135_596_800 * 10**6, 253_402_300_800 * 10**6
+"""Microseconds from 1970 to the years 1 and 10000: all steps have to lie between them."""
 
 
 def timeline(
@@ -73,7 +73,7 @@ def timeline(
     count = max(last - first + 1, 1)
     if count > MOST_STEPS:
         raise TraceError(f"{count:,} steps are too many to show (at most {MOST_STEPS:,}); make step_seconds longer")
-    if max(abs(first), abs(first + count)) * step_us > FARTHEST:
+    if first * step_us < EARLIEST or (first + count) * step_us > FARTHEST:
         raise TraceError(f"{count:,} steps of {step_seconds} s reach beyond the years that a calendar has")
     columns = pd.DatetimeIndex(
         (np.arange(first, first + count) * step_us).astype("int64").view("datetime64[us]"), name="step"

@@ -120,3 +120,11 @@ def test_steps_begin_at_whole_multiples(step):
     frame = timeline(Fake([(at - 1, "ping"), (at, "error"), (at + length - 1, "ping")]), steps=2, step_seconds=step)
     assert frame.columns.astype("int64").tolist() == [at - length, at]
     assert frame.iloc[0].tolist() == ["ping", "error"]
+
+
+@pytest.mark.parametrize("end", ["-1", "0001-01-01", "0001-01-01T00:00:58Z"])
+def test_steps_before_the_first_year_are_refused(end):
+    with pytest.raises(TraceError, match="beyond the years"):
+        timeline(Fake([(0, "request")]), end=end)
+    first = timeline(Fake([(0, "request")]), end="0001-01-01T00:00:59Z").columns[0]
+    assert str(first) == "0001-01-01 00:00:00+00:00"

@@ -372,6 +372,22 @@ def test_steps_of_a_negotiation(modern, legacy):
     )
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_reasons_are_folded_and_nothing_of_them_is_lost(width):
+    trace = read_trace(Path(__file__).with_name("fast_agent") / "mini405-auto.jsonl")
+    out = text(trace, width=width)
+    words = re.sub(r"[│\s]+", " ", out)
+    for told in (
+        "15 messages, 2026-11-30 09:36:55.600 to 09:37:02.441 UTC (6.84 s)",
+        "△ Discovery: error -32601 Method not found (HTTP 404); legacy fallback succeeded",
+        "closed (HTTP 405); 1 refused or unreadable; last error: HTTP 405; last status: 405",
+        "every 2.03 s, missed 0 of 3, last answer <1 s before the end",
+    ):
+        assert told in words
+    assert "…" not in out
+    assert max(map(columns_of, out.splitlines())) <= width
+
+
 def test_names_as_long_as_a_book_are_cut_and_calls_folded():
     client = {"name": "N" * 1_000_000, "version": "日本" * 1_000}
     asks = [("client", {"jsonrpc": "2.0", "id": n, "method": f"vendor/method-{n:02}"}) for n in range(2, 22)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import pandas as pd
@@ -18,6 +19,8 @@ WIDTH: Final = 120
 NARROWEST: Final = 60
 HEADS: Final = {"request": "req", "response": "resp", "notification": "notif", "ping": "ping", "error": "err"}
 _DIM, _BOLD, _RED, _YELLOW = "2", "1", "91", "1;93"
+_LINES: Final = 4
+"""Lines that one name or reason may take."""
 _COUNT: Final = 6
 """Columns of a count."""
 
@@ -70,7 +73,7 @@ def _join(line: Sequence[Piece], colour: bool) -> str:
 def _full(trace: Any, one: Facts, width: int, colour: bool, asked: dict[str, Any]) -> Iterator[list[Piece]]:
     yield [_rule(f"▎{safe(one.instance)} ", width)]
     for name, value in header(one, now=asked["end"] == "now"):
-        yield [(f"{name:<10}", _DIM), *_pieces(name, fit(safe(value), width - 10).rstrip(), one)]
+        yield from _told(f"{name:<10}", value, _code(name, one), width, then=" " * 10)
     yield []
     yield from folded("mcp calls: ", _calls(one), width, then="           ")
     yield []
@@ -85,10 +88,9 @@ def _full(trace: Any, one: Facts, width: int, colour: bool, asked: dict[str, Any
     ]
     for row in one.channels:
         yield from _channel(row, strips, heads, wide, width, colour)
-    parts = list(scale(strips))
-    yield from folded("│ ", [(f"{part}; ", _DIM) for part in parts[:-1]] + [(parts[-1], _DIM)], width)
+    yield from _told("│ ", "; ".join(scale(strips)), _DIM, width)
     for line in _remarks(one):
-        yield [("│ ", _DIM), (fit(line, width - 2).rstrip(), "")]
+        yield from _told("│ ", line, "", width, then="│     ")
     yield from folded("└ ", _legend(one, strips, colour), width, then="  ")
     yield from _tokens(one.tokens, width)
 
@@ -142,12 +144,11 @@ def clock(moment: pd.Timestamp) -> str:
     return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}"
 
 
-def _pieces(name: str, value: str, one: Facts) -> list[Piece]:
+def _code(name: str, one: Facts) -> str:
+    """The colour of a header line's value."""
     if name == "health":
-        return [(value, {"ok": "32", "pending": _DIM}.get(one.health or "", _RED))]
-    if name in ("protocol", "name"):
-        return [(value, _BOLD)]
-    return [(value, _RED if name == "handshake" else "")]
+        return {"ok": "32", "pending": _DIM}.get(one.health or "", _RED)
+    return {"protocol": _BOLD, "name": _BOLD, "handshake": _RED}.get(name, "")
 
 
 # Channels ------------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def _channel(
         line.append((f"  {tail}", _DIM))
     yield line
     if tail and used + 2 + columns_of(tail) > width:
-        yield [("│ ", _DIM), (fit(f"    {tail}", width - 2).rstrip(), _DIM)]
+        yield from _told("│     ", tail, _DIM, width)
 
 
 def _tail(row: Row, words: str) -> Iterator[str]:
@@ -229,7 +230,7 @@ def scale(strips: Segments) -> Iterator[str]:
 
 def _remarks(one: Facts) -> Iterator[str]:
     if one.found:
-        yield f"△ Discovery: {safe(one.found)}"
+        yield f"△ Discovery: {one.found}"
     if one.pings_out_of_place:
         yield f"{one.pings_out_of_place} ping messages, which this protocol does not have"
 
@@ -261,6 +262,15 @@ def folded(head: str, pieces: Sequence[Piece], width: int, then: str | None = No
         line.append((part, code))
         used += columns_of(part)
     yield line
+
+
+def _told(head: str, text: str, code: str, width: int, then: str | None = None) -> Iterator[list[Piece]]:
+    """A text on as many lines as its words need, at most ``_LINES``."""
+    text = fit(safe(text), (width - columns_of(head)) * _LINES).rstrip()
+    whole = columns_of(head) + columns_of(text) <= width
+    words = [text] if whole else text.split(" ")
+    pieces = [(f"{word} ", code) for word in words[:-1]] + [(words[-1], code)]
+    yield from islice(folded(head, pieces, width, then), _LINES)
 
 
 # Tokens --------------------------------------------------------------------------------------------------
