@@ -171,7 +171,9 @@ def test_a_modern_client_is_asked_in_rounds_what_it_declared_first(transport, tm
 def test_the_official_sdk_client_is_challenged(mode, given, tmp_path):
     import anyio
     import mcp
-    from mcp import types
+    from mcp import types as known
+
+    types: Any = known
 
     async def roots(context: Any) -> Any:
         return types.ListRootsResult(roots=[types.Root(uri="file:///sdk")])

@@ -92,16 +92,16 @@ def observe(
     with _private() as folder:
         run = _Run(made, chosen, own, folder, programs, transport, serves, challenge)
         run.go(made.seconds if seconds is None else seconds)
-        client = {"name": made.client, **({"version": made.version} if made.version else {})}
+        who = {"name": made.client, **({"version": made.version} if made.version else {})}
         traces = [
-            _of_server(trace, client, probe.config.name) if len(run.probes) > 1 else trace
+            _of_server(trace, who, probe.config.name) if len(run.probes) > 1 else trace
             for probe in run.probes
             for trace in map(read_trace, probe.paths)
         ]
         if not any(len(trace.messages) for trace in traces):
             raise ObserveError(f"{made.client} ({name}, {transport}) never came to the probe; {run.told()}")
         header: dict[str, Any] = {
-            "client": client,
+            "client": who,
             "label": name,
             "server_mode": serves,
             "config": {**traces[0].header["config"], **run.facts},

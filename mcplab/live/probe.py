@@ -63,7 +63,7 @@ class Probe:
         options["versions"] = tuple(options.get("versions", ()))
         self.config = config or Config(**{"name": NAME, **options})
         self.transport = transport
-        self.url = ""
+        self.url: str = ""
         self._listen = listen
         self._masks: dict[str, Any] = {"redact": tuple(redact), "keep_secrets": keep_secrets}
         self._path = Path(path).absolute()
@@ -146,7 +146,7 @@ class Probe:
         if self.transport == "http" and self._proxy is None:
             with contextlib.ExitStack() as running:
                 self._proxy = running.enter_context(self._behind(running.enter_context(serving(self.config)).url))
-                self.url = self._proxy.url
+                self.url = str(self._proxy.url)
                 self._running = running.pop_all()
         return self
 
@@ -154,7 +154,7 @@ class Probe:
         """Serve over HTTP until SIGINT or SIGTERM, in the main thread of a process; ``ready``: clients may come."""
 
         def listening() -> None:
-            self.url = self._proxied().url
+            self.url = str(self._proxied().url)
             ready()
 
         with serving(self.config) as served:

@@ -155,6 +155,8 @@ class Tap:
         def server(relay: Relay, pipe: Any, ours: int) -> None:
             relay.run()
             if relay.ended == "closed":
+                if ours == stdout and not self._gone.is_set():
+                    self._by, self._reason = "client", "it reads no more"
                 with contextlib.suppress(OSError):
                     pipe.close()
             if ours == stdout:
