@@ -10,6 +10,7 @@ _NAMES: Final = frozenset(
     (
         "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "apikey",
         "authorization", "authtoken", "credential", "credentials", "cookie", "cookies", "jwt", "bearer", "assertion",
+        "githubpat", "gitlabpat",
         "codeverifier", "devicecode", "privatekey", "secretkey", "accesskey", "accesskeyid", "connectionstring",
     )
 )  # fmt: skip
@@ -25,7 +26,12 @@ _LAST: Final = (
     "cookie",
     "assertion",
 )
-_KEYS: Final = frozenset(("api", "private", "secret", "access", "signing", "encryption", "auth", "account", "master"))
+_KEYS: Final = frozenset(
+    (
+        "api", "private", "secret", "access", "signing", "encryption", "auth", "account", "master", "openai",
+        "anthropic", "stripe", "service", "subscription", "license", "webhook",
+    )
+)  # fmt: skip
 _NO_SECRET: Final = frozenset(
     (
         "progresstoken", "pagetoken", "nextpagetoken", "previouspagetoken", "prevpagetoken", "nexttoken", "synctoken",
@@ -63,15 +69,19 @@ def is_secret(name: str) -> bool:
     if whole in _NAMES:
         return True
     words = [word.lower() for word in _WORD.findall(name)]
+    while words and words[-1].isdigit():
+        words.pop()  # password2
     if not words:
         return False
-    if words[-1] in _LAST:
+    if words[-1] in _LAST or (words[-1] in ("pass", "pwd") and len(words) > 1):
         return True
     if words[-1] == "id" and words[-3:-1] == ["access", "key"]:
         return True
     if words[-1] == "key":
         return len(words) > 1 and words[-2] in _KEYS
-    return whole.endswith(("apikey", "accesstoken", "refreshtoken", "idtoken", "clientsecret", "authtoken"))
+    return whole.endswith(
+        ("password", "passwd", "apikey", "accesstoken", "refreshtoken", "idtoken", "clientsecret", "authtoken")
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -9,8 +9,10 @@ every other byte stay. Masked unless ``keep_secrets``:
 - members of JSON objects with a well-known name, in any spelling (``client_secret``, ``clientSecret``,
   ``OPENAI_API_KEY``): a string, or the strings of a list. An object below such a name is left alone, because it is
   mostly a schema that only describes a password. ``progressToken``, page tokens and cursors are none;
-- ``{"name": "API_KEY", "value": ...}``, ``--token x``, ``API_KEY=x``, and JSON inside a string, by the same names;
-- in text that is no JSON (stderr, unparsed, bodies), ``name: value`` and ``name=value`` with such a name.
+- ``{"name": "API_KEY", "value": ...}`` (in either order), ``--token x``, and JSON inside a string, by the same names;
+- in any string a line ``API_KEY=x``, and one of a header (``Authorization: Bearer x``);
+- in text that is no JSON (stderr, unparsed, bodies) and in the header's ``config``, which holds a command line:
+  ``name: value``, ``name=value`` and ``--name value`` with such a name.
 
 More, with ``redact=``, a list of words:
 
@@ -33,6 +35,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from mcplab import jsontext
 from mcplab.credentials import SHAPES, is_secret, is_secret_header, is_secret_member, normal
@@ -46,7 +49,7 @@ Span = tuple[int, int, str]
 """Where a secret begins and ends in a text, and the name of the place."""
 
 _HINT: Final = re.compile(
-    rb"pass|pwd|secret|key|auth|cookie|sig|cred|jwt|bearer|assertion|verifier|device|connection|code=|\\u00"
+    rb"pass|pwd|secret|key|auth|cookie|sig|cred|jwt|bearer|assertion|verifier|device|connection|code=|_pat|\\u00"
 )
 _LONG: Final = 200  # bytes: no name of a member is longer
 
@@ -55,13 +58,19 @@ _CHAR: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )
 _USER: Final = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]{0,40})://([^/?#\s\"'<>\\]+)@")
-_MEMBER: Final = re.compile(r"[?&#;]([^=&#;\s\"'<>?]{1,200})=([^&#\s\"'<>;]+)")
+_MEMBER: Final = re.compile(r"(?:[?&#;]|\A(?=\S*&))([^=&#;\s\"'<>?]{1,200})=([^&#\s\"'<>;]+)")
 _NAMED: Final = re.compile(r"(?<![\w.-])([\w.-]{1,200})(?:\\?[\"'])?\s*[:=]\s*")
 _GIVEN: Final = re.compile(
-    r"\\?\"([^\"\\]+)|'([^'\\]+)|((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]+)", re.IGNORECASE
+    r"\\\"([^\"\\]+)|\"((?:[^\"\\]|\\.)+)|'((?:[^'\\]|\\.)+)|((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]+)",
+    re.IGNORECASE,
 )
 _OVER: Final = re.compile(r"[\r\n\"]")
-_WHOLE: Final = re.compile(r"-{0,2}([A-Za-z][\w.-]*)=(\S+)")
+_LINE: Final = re.compile(
+    r"^[ \t]*(?:export[ \t]+)?(?:-{0,2}([A-Za-z][\w.-]{0,200})=|(?i:(?:proxy-)?authorization|(?:set-)?cookie|"
+    r"x-[\w-]{0,60}(?:key|token|secret))[ \t]*:[ \t]*)(\S[^\r\n]*)",
+    re.MULTILINE,
+)
+_OPTION: Final = re.compile(r"(?<!\S)--?([A-Za-z][\w.-]{0,200})\s+(?!-)")
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w.-]*)")
 _STEP: Final = re.compile(r'(?:^|\.)(\*|[A-Za-z0-9_$-]+)|\[("[^"\\]*+(?:\\.[^"\\]*+)*+")\]')
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -85,7 +94,7 @@ class _Path(NamedTuple):
 class _Frame:
     """An object or list that the scanner is in."""
 
-    __slots__ = ("all", "at", "key", "listed", "named", "value_next")
+    __slots__ = ("all", "at", "key", "listed", "named", "unnamed", "value_next")
 
     def __init__(self, listed: bool, everything: bool) -> None:
         self.listed = listed
@@ -94,6 +103,7 @@ class _Frame:
         self.at = 0
         self.value_next = listed
         self.named = ""  # what a sibling `name` said; in a list, the string before
+        self.unnamed: Span | None = None  # a `value` whose `name` may still come
 
 
 class Masks:
@@ -168,6 +178,8 @@ class Masks:
             return False
         if no_prose and len(data) > 2000:
             # long strings matter only where they hold JSON, a pair or an address
+            if b"uthorization:" in data:
+                return True
             pieces = data.split(b'"')
             data = b'"'.join(p for p in pieces if len(p) < _LONG or b"\\" in p or b"=" in p or b"@" in p)
         low = data.lower()
@@ -183,9 +195,9 @@ class Masks:
         head = text.lstrip(" \t\r\n\ufeff")[:1]
         if head in ("{", "[") and depth < _DEEPEST and _is_json(text.lstrip("\ufeff")):
             return self._spans(text, place=place, depth=depth)
-        return self._parts(text, place, prose=prose)
+        return self._parts(text, place, prose=prose, depth=depth)
 
-    def _parts(self, text: str, place: str, *, prose: bool) -> list[Span]:
+    def _parts(self, text: str, place: str, *, prose: bool, depth: int = 0) -> list[Span]:
         """Secrets inside text that is no JSON: addresses, patterns; in prose also names with their values."""
         found: list[tuple[int, int]] = []
         inside: list[Span] = []
@@ -193,13 +205,12 @@ class Masks:
             found += [hit.span(2) for hit in _USER.finditer(text) if ":" in hit[2] or hit[1][:3].lower() != "ssh"]
         if "=" in text:
             found += [hit.span(2) for hit in _MEMBER.finditer(text) if self._member(hit[1])]
+        if prose or ("{" in text and '":' in text and depth < _DEEPEST):
+            inside = self._embedded(text, place, depth)
         if prose:
-            inside = self._embedded(text, place)
             found += self._pairs(text)
-        elif (hit := _WHOLE.fullmatch(text)) and (
-            (self.defaults and is_secret(hit[1])) or normal(hit[1]) in self._keys
-        ):
-            found.append(hit.span(2))
+        else:
+            found += self._lines(text)
         for pattern in self._patterns:
             found += [hit.span() for hit in pattern.finditer(text)]
         outside = [
@@ -209,12 +220,21 @@ class Masks:
         ]
         return inside + outside
 
+    def _lines(self, text: str) -> Iterable[tuple[int, int]]:
+        """The values of lines that are ``NAME=value`` or a header with a credential."""
+        if "=" not in text and ":" not in text:
+            return
+        for hit in _LINE.finditer(text):
+            if self._secret(hit[1]) if hit[1] else self.defaults:
+                scheme = None if hit[1] else _SCHEME.match(text, *hit.span(2))
+                yield (scheme.end() if scheme else hit.start(2)), hit.end(2)
+
     def _pairs(self, text: str) -> list[tuple[int, int]]:
-        """The values of ``name: value`` and ``name=value``."""
+        """The values of ``name: value``, ``name=value`` and ``--name value``."""
         found: list[tuple[int, int]] = []
         over = 0
-        for hit in _NAMED.finditer(text):
-            if hit.end() < over or not ((self.defaults and is_secret(hit[1])) or normal(hit[1]) in self._keys):
+        for hit in sorted((*_NAMED.finditer(text), *_OPTION.finditer(text)), key=lambda one: one.end()):
+            if hit.end() < over or not self._secret(hit[1]):
                 continue
             value = _GIVEN.match(text, hit.end())
             if value is None:
@@ -227,7 +247,7 @@ class Masks:
             found.append((scheme.end() if scheme else start, over))
         return found
 
-    def _embedded(self, text: str, place: str) -> list[Span]:
+    def _embedded(self, text: str, place: str, depth: int) -> list[Span]:
         """Secrets in JSON with other words around it, as a line of a log has it."""
         found: list[Span] = []
         at = tries = 0
@@ -239,12 +259,16 @@ class Masks:
                 continue
             found += (
                 (start.start() + a, start.start() + b, where)
-                for a, b, where in self._spans(text[start.start() : end], place=place, depth=1)
+                for a, b, where in self._spans(text[start.start() : end], place=place, depth=max(depth, 1))
             )
             at = end
         return found
 
+    def _secret(self, name: str) -> bool:
+        return (self.defaults and is_secret(name)) or normal(name) in self._keys
+
     def _member(self, name: str) -> bool:
+        name = unquote(name)
         return (self.defaults and is_secret_member(name)) or normal(name) in self._keys
 
     # JSON ----------------------------------------------------------------------------------------
@@ -309,6 +333,9 @@ class Masks:
             top.named = flag[1] if flag else ""
         elif top is not None and top.key in ("name", "key"):
             top.named = _decoded(text, start, end)
+            if top.unnamed is not None and self._secret(top.named):
+                late, top.unnamed = top.unnamed, None
+                return [late]
         if start == end or text[start:end] == MASK:
             return []
         steps = _steps(stack)
@@ -334,10 +361,15 @@ class Masks:
         value = text[start:end]
         if first == "raw_b64":
             return self._binary(text, start, end, label)
-        prose = event and first != "msg" and bool(steps) and steps[-1] in _PROSE
+        prose = event and first != "msg" and bool(steps) and (first == "config" or steps[-1] in _PROSE)
         plain = "\\" not in value
-        spans = self._text(value if plain else _decoded(text, start, end), label, depth + 1, prose=prose)
+        whole = value if plain else _decoded(text, start, end)
+        spans = self._text(whole, label, depth + 1, prose=prose)
+        if first == "config" and (lines := [(a, b, label) for a, b in self._lines(whole)]):  # arguments have spaces
+            spans = lines + [one for one in spans if all(one[1] <= a or b <= one[0] for a, b, _ in lines)]
         if not spans:
+            if top is not None and top.key == "value" and not top.named:
+                top.unnamed = (start, end, label)
             return []
         if plain:
             return [(start + a, start + b, where) for a, b, where in spans]
@@ -354,7 +386,8 @@ class Masks:
         return stack[-2].key if len(stack) > 1 and not stack[-2].listed else None
 
     def _header(self, text: str, start: int, end: int, name: str, label: str) -> list[Span]:
-        if (self.defaults and is_secret_header(name)) or normal(name) in self._keys:
+        asked = {normal(name), normal(name.removeprefix("mcp-param-"))}  # an argument's copy goes with it
+        if (self.defaults and is_secret_header(name)) or not asked.isdisjoint(self._keys):
             scheme = _SCHEME.match(text, start, end)
             start = scheme.end() if scheme else start
             return [] if text[start:end] == MASK else [(start, end, label)]

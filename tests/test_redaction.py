@@ -32,7 +32,8 @@ def masked(text: str, *redact: str, event: bool = False, keep_secrets: bool = Fa
     "name",
     "password PASSWORD dbPassword client_secret clientSecret token access_token refreshToken id_token api_key apikey API-KEY"
     " OPENAI_API_KEY GITHUB_TOKEN aws_secret_access_key AWS_ACCESS_KEY_ID privateKey authorization Cookie x-api-key jwt"
-    " code_verifier client_assertion credentials passphrase myaccesstoken".split(),
+    " code_verifier client_assertion credentials passphrase myaccesstoken PGPASSWORD password2 DB_PASS MYSQL_PWD GITHUB_PAT"
+    " OPENAI_KEY userpassword".split(),
 )
 def test_names_of_credentials(name):
     assert is_secret(name)
@@ -89,6 +90,13 @@ def test_headers():
         ('[{"name":"API_KEY","value":"x"},{"name":"HOME","value":"y"}]', '[{"name":"API_KEY","value":"***"},{"name":"HOME","value":"y"}]'),
         ('{"args":["--token","x","--name","y","--api-key=z","KEY=v"]}', '{"args":["--token","***","--name","y","--api-key=***","KEY=v"]}'),
         (r'{"text":"{\"token\": \"a\\nb\", \"n\": [1]}"}', r'{"text":"{\"token\": \"***\", \"n\": [1]}"}'),
+        ('{"env":[{"value":"x","name":"API_KEY"},{"value":"y","name":"HOME"}]}', '{"env":[{"value":"***","name":"API_KEY"},{"value":"y","name":"HOME"}]}'),
+        ('{"u":"https://h/?api%5Fkey=abc","form":"code=abc&n=1","one":"code=abc"}', '{"u":"https://h/?api%5Fkey=***","form":"code=***&n=1","one":"code=abc"}'),
+        # lines of a file or header, and JSON, among other text of a string
+        (r'{"text":"A=1\nexport API_KEY=a b\r\nB=\"2\""}', r'{"text":"A=1\nexport API_KEY=***\r\nB=\"2\""}'),
+        ('{"h":["Authorization: Bearer abc","Cookie: a=b","Accept: x"]}', '{"h":["Authorization: Bearer ***","Cookie: ***","Accept: x"]}'),
+        (r'{"text":"it is:\n{\"password\": \"a\", \"b\": 1} so"}', r'{"text":"it is:\n{\"password\": \"***\", \"b\": 1} so"}'),
+        ('{"d":"The password: words. A token=t in a sentence. The Cookie: header, key=value, {x}"}', None),
         # text that is no JSON
         ("start: API_KEY=abc, password: 'two words', Authorization: Bearer q.w", "start: API_KEY=***, password: '***', Authorization: Bearer ***"),
         ("Cookie: a=b; c=d\r\nHost: x", "Cookie: ***\r\nHost: x"),
@@ -96,12 +104,34 @@ def test_headers():
         ('2026 [info] sent {"params":{"password":"two words"}} (token "abc")', '2026 [info] sent {"params":{"password":"***"}} (token "abc")'),
         ('{"a": "password": "x"', '{"a": "password": "***"'),
         ("plain {{{[ text", None),
+        ("run --token abc --name y", "run --token *** --name y"),
+        (r'cut: {"password":"a\"b", "c":', r'cut: {"password":"***", "c":'),
+        (r"{'password': 'a\'b'}", "{'password': '***'}"),
     ],
 )  # fmt: skip
 def test_by_default(text, left):
     assert masked(text) == (text if left is None else left)
     assert masked(masked(text)) == masked(text)
     assert masked(text, keep_secrets=True) == text
+
+
+def test_command_lines_in_a_header():
+    for words, left in (
+        ("--header|Authorization: Bearer abc", "--header|Authorization: Bearer ***"),
+        ("--header=X-Api-Key: abc|y", "--header=X-Api-Key: ***|y"),
+        ("-e|DB_PASSWORD=a b|-e|HOME=/x", "-e|DB_PASSWORD=***|-e|HOME=/x"),
+        ("sh|-c|srv --api-key abc --name y", "sh|-c|srv --api-key *** --name y"),
+        ('--config={"password":"abc","n":1}', '--config={"password":"***","n":1}'),
+        ("--keep|name: value", "--keep|name: value"),
+    ):
+        line = json.dumps({"kind": "header", "config": {"command": words.split("|")}})
+        assert json.loads(masked(line, event=True))["config"]["command"] == left.split("|")
+        assert masked(line, event=True, keep_secrets=True) == line
+
+
+def test_an_argument_that_is_copied_into_a_header_is_masked_there_too():
+    event = '{"kind":"http","http":{"headers":{"mcp-param-note":"abc","mcp-param-other":"abc"}}}'
+    assert masked(event, "note", event=True) == event.replace("abc", "***", 1)
 
 
 MESSAGE = (
@@ -194,6 +224,7 @@ def test_no_bytes_do_harm(data, redact):
         "cookie: a" * 20_000, "{" * 200_000 + "token", "http://" * 40_000 + "token=a", "-----BEGIN PRIVATE KEY" * 9_000,
         '{"token":' + "[" * 50_000 + '"a"' + ',"b"]' * 50_000 + "}", '"' + "\\\"" * 100_000 + 'token"', "a=" * 100_000 + "token",
         "token=" * 40_000, "eyJ-" * 50_000, "?a=" * 60_000 + "token",
+        '{"a":' * 50_000 + " token", '{"a":[' * 20_000 + " token", "--a " * 50_000 + "token", "\n " * 100_000 + "token=", " " * 200_000 + "token=",
     ],
 )  # fmt: skip
 def test_hostile_texts_take_no_longer_than_others(text):

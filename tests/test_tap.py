@@ -283,6 +283,8 @@ def test_a_client_that_reads_no_more(tmp_path):
     process.stdout.readline()
     process.stdout.close()
     assert process.wait(30) == 128 + signal.SIGPIPE
+    close = json.loads((tmp_path / "t.jsonl").read_text().splitlines()[-1])
+    assert (close["kind"], close["by"], close["reason"]) == ("close", "client", "it reads no more")
     process.stdin.close()  # type: ignore[union-attr]
     process.stderr.close()  # type: ignore[union-attr]
 

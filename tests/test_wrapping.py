@@ -134,3 +134,9 @@ def test_the_commands_and_that_the_configuration_works(tmp_path, capsys, monkeyp
     assert run(["unwrap", "c.json", "b"]) == 1
     assert run(["wrap", "none.json", "a"]) == 1
     assert "no such file" in capsys.readouterr().err
+    # what the tap could not use would show only inside the client
+    assert run(["wrap", "c.json", "a", "--redact", "/(/"]) == 2
+    assert "no regular expression" in capsys.readouterr().err
+    assert run(["wrap", "c.json", "a", "-o", "nowhere/a.jsonl"]) == 1
+    assert "no such folder" in capsys.readouterr().err
+    assert config.read_bytes() == before

@@ -73,9 +73,14 @@ def wrap(
     changes what the trace is called. Then restart the client.
     """
     from mcplab.live.wrapping import wrap as put
+    from mcplab.model import MCPLabError
+    from mcplab.redaction import Masks
 
+    Masks(more or ())  # a word that cannot be used is told here, not to a client that waits for its server
     options = [word for one in more or () for word in ("--redact", one)] + ["--keep-secrets"] * keep_secrets
     trace = (output or Path(f"{server.replace('/', '-')}.jsonl")).absolute()
+    if not trace.parent.is_dir():
+        raise MCPLabError(f"{trace.parent}: no such folder; make it first, or give another -o")
     done = put(config, server, trace, options)
     if done.changed:
         note(f"{config}: {server} is tapped, into {trace}; restart the client. The old one is {done.backup.name}")
