@@ -120,7 +120,7 @@ def main() -> int:
             command = [sys.executable, __file__, "--folder", str(home), "--measure", str(size)]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             rows.append(json.loads(done.stdout.splitlines()[-1]))
-            print(f"{size:,} sessions: {rows[-1]['wall']:.0f} s by the clock", file=sys.stderr)
+            print(f"{size:,} sessions, {rows[-1]['wall']:.0f} s by the clock: {rows[-1]}", file=sys.stderr)
     return report(rows)
 
 
