@@ -35,6 +35,14 @@ def test_show_prints_the_display():
     assert "20 segments of 0.5 s" in shown("--steps", "20", "--step-seconds", "0.5")
 
 
+def test_the_page_on_the_display_quotes_it_as_it_is():
+    page = (ROOT / "docs" / "display.md").read_text(encoding="utf-8")
+    command, quoted = re.findall(r"`mcplab (show [^`]+)`, without colour:\n\n```\n(.*?)```", page, re.DOTALL)[0]
+    _, path, *more = command.split()
+    result = CliRunner().invoke(app, ["show", str(ROOT / path), *more])
+    assert result.stdout == quoted
+
+
 def test_the_end_can_be_a_moment_or_now():
     assert "the last from 2026-11-30 09:36:57.000 UTC; not shown: 6 later" in shown("--end", "2026-11-30T09:36:57Z")
     assert re.search(r"\(6.84 s, last \S+ \S+ ago\)", shown("--end", "now"))
