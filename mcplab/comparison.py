@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from mcplab import jsontext
 from mcplab.capabilities import as_text, flatten
+from mcplab.citing import Cites, citation, short_names
 from mcplab.model import CELL_STATES, ArgumentError, JsonText, Sentinel, TraceError
 from mcplab.spec import capability, is_revision, path_key, split
 from mcplab.versions import label_key
@@ -138,7 +139,9 @@ def compare(
         of this party was captured). ``.attrs["evidence"][path, who]`` is [(trace, seq)],
         ``.attrs["counts"][path, who]`` {state: instances that declared it}; ``.attrs["instances"][who]`` and
         ``.attrs["era"][who]`` tell what a column rests on.
-        With ``long``: columns path, the ``by`` names, state, states (n a state), messages, instances, evidence.
+        ``.attrs["cite"][path, who]`` is the id by which a cell is cited: its first message as
+        ``fast-agent-0.10.48-http-legacy-default#3``.
+        With ``long``: columns path, the ``by`` names, state, states (n a state), messages, instances, evidence, cite.
 
     Raises:
         TraceError: ``by``, ``party`` or ``tier`` is not known.
@@ -151,7 +154,7 @@ def compare(
         raise ArgumentError(f"by={by!r}: it is one or more of {', '.join(BY)}")
     rows = speaking(traces, party)
     everyone = _everyone(traces, keys, by)
-    return _matrix(rows, keys, by, party, everyone, long=long)
+    return _matrix(rows, keys, by, party, everyone, traces.connections["trace"].unique(), long=long)
 
 
 def labels(frame: pd.DataFrame, names: Sequence[str], by: Any) -> list[Any]:
@@ -179,6 +182,7 @@ def _matrix(
     by: Any,
     party: str,
     everyone: dict[Any, tuple[set[str], set[str]]],
+    traces: Iterable[str],
     *,
     long: bool,
 ) -> pd.DataFrame:
@@ -211,10 +215,11 @@ def _matrix(
     eras = {who: "+".join(sorted(everyone[who][1])) or "unknown" for who in whos}
     if long:
         messages = {who: len(where[who]) for who in whos}
-        return _long(paths, whos, cells, counts, evidence, messages, instances, keys, by)
+        return _long(paths, whos, cells, counts, evidence, messages, instances, keys, by, short_names(traces))
     frame = matrix([cells[who] for who in whos], paths, columns(whos, keys, by))
     frame.attrs.update(
         evidence=evidence,
+        cite=Cites(evidence, traces),
         counts=counts,
         instances=Fixed(instances),
         era=Fixed(eras),
@@ -256,6 +261,7 @@ def _label_key(label: Any) -> Any:
 def _long(
     paths: list[str], whos: list[Any], cells: dict[Any, list[str]], counts: Counts,
     evidence: Evidence, messages: dict[Any, int], instances: dict[Any, int], keys: list[str], by: Any,
+    short: Mapping[str, str],
 ) -> pd.DataFrame:  # fmt: skip
     out: list[dict[str, Any]] = []
     for who in whos:
@@ -267,9 +273,9 @@ def _long(
                 "path": path, **dict(zip(keys, values, strict=True)), "state": state,
                 "states": ", ".join(f"{name}:{states[name]}" for name in CELL_STATES if name in states),
                 "messages": messages[who], "instances": instances[who],
-                "evidence": " ".join(f"{trace}#{seq}" for trace, seq in proof),
+                "evidence": " ".join(f"{trace}#{seq}" for trace, seq in proof), "cite": citation(proof, short),
             })  # fmt: skip
-    names = ["path", *keys, "state", "states", "messages", "instances", "evidence"]
+    names = ["path", *keys, "state", "states", "messages", "instances", "evidence", "cite"]
     frame = pd.DataFrame(out, columns=names)
     return frame.astype({name: "str" for name in names if name not in ("messages", "instances")})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import io
 import json
@@ -17,6 +18,7 @@ import pandas as pd
 
 from mcplab.look import ALT
 from mcplab.model import ExportError, FormatError
+from mcplab.told import safe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,12 +40,13 @@ _PNG_DPI: Final = 200
 def export(
     figure_or_frame: Any, path: str | os.PathLike[str], *, formats: str | Iterable[str] | None = None
 ) -> list[Path]:
-    """Write a figure (svg, pdf, png) or a DataFrame (csv, md, parquet, tex, html); return the files, in that order.
+    """Write a figure (svg, pdf, png, html) or a DataFrame (csv, md, parquet, tex, html); return the files.
 
     Parameters
     ----------
     figure_or_frame
-        An Axes (its whole figure is written), a Figure, or a DataFrame (a Series counts as one column).
+        An Axes (its whole figure is written), a Figure, a DataFrame (a Series counts as one column), or what
+        ``publish`` made of one (html, tex).
     path
         With a known suffix and no ``formats``: that one file. Else the name that the suffixes are put to. Folders are
         made.
@@ -52,10 +55,11 @@ def export(
 
     Notes
     -----
-    In one environment the same input gives the same bytes. A figure's alternative text becomes ``<desc>`` in svg,
-    the subject in pdf, the description in png. In a table several column levels are joined by a space, an index is
-    written unless it is a plain row number, missing is an empty cell, time is ISO 8601 in UTC. A csv text that a
-    spreadsheet would run as a formula gets an apostrophe in front; markdown, tex and html are escaped.
+    In one environment the same input gives the same bytes. A figure's alternative text becomes ``<desc>`` in svg, the
+    subject in pdf, the description in png, ``alt`` in html, which holds the svg. In a table several column levels are
+    joined by a space, an index is written unless it is a plain row number, missing is an empty cell, time is ISO 8601
+    in UTC. A csv text that a spreadsheet would run as a formula gets an apostrophe in front; markdown, tex and html are
+    escaped.
 
     Raises
     ------
@@ -75,9 +79,11 @@ def _renderer(what: Any) -> tuple[Callable[[str], bytes], tuple[str, ...], tuple
     if isinstance(what, pd.DataFrame):
         frame = what
         return (lambda kind: _table_bytes(frame, kind)), TABLE_FORMATS, ("csv", "md")
+    if hasattr(what, "as_raw_html"):  # great-tables need not be installed to find out
+        return (lambda kind: _published(what, kind)), ("html", "tex"), ("html", "tex")
     figure = _figure_of(what)
     if figure is not None:
-        return (lambda kind: _figure_bytes(figure, kind)), FIGURE_FORMATS, FIGURE_FORMATS
+        return (lambda kind: _figure_bytes(figure, kind)), (*FIGURE_FORMATS, "html"), FIGURE_FORMATS
     raise ExportError(f"cannot export {type(what).__name__}: give an Axes, a Figure or a DataFrame")
 
 
@@ -141,6 +147,8 @@ def _figure_bytes(figure: Figure, kind: str) -> bytes:
     import matplotlib as mpl
 
     title, alt = _title(figure), _alt(figure)
+    if kind == "html":
+        return _figure_html(_figure_bytes(figure, "svg"), title, alt)
     metadata: dict[str, Any]
     if kind == "svg":
         metadata = {"Date": None, "Title": title or None}
@@ -160,6 +168,19 @@ def _figure_bytes(figure: Figure, kind: str) -> bytes:
     return _describe(data, title, alt) if kind == "svg" else data
 
 
+def _figure_html(svg: bytes, title: str, alt: str) -> bytes:
+    """The svg as a picture in a ``<figure>``: its text can still be searched, and no id in it meets one of the page."""
+    data = base64.b64encode(svg).decode()
+    head, said = html.escape(title), html.escape(alt)
+    picture = f'<img alt="{said or head}" src="data:image/svg+xml;base64,{data}" />'
+    return f"<figure>\n{picture}\n<figcaption>{head}</figcaption>\n</figure>\n".encode()
+
+
+def _published(table: Any, kind: str) -> bytes:
+    text = table.as_raw_html() if kind == "html" else table.as_latex()
+    return (text if text.endswith("\n") else text + "\n").encode("utf-8", "backslashreplace")
+
+
 def _title(figure: Figure) -> str:
     found = [figure.get_suptitle()]
     found += [ax.get_title(loc) for ax in figure.axes for loc in ("left", "center", "right")]
@@ -172,7 +193,7 @@ def _alt(figure: Figure) -> str:
 
 def _plain(text: str) -> str:
     """Text without matplotlib's escaped dollars and without what XML and pdf strings cannot hold."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]", "\ufffd", text.replace(r"\$", "$"))
+    return re.sub("[\ufffe\uffff]", "\ufffd", _visible(text.replace(r"\$", "$")))
 
 
 def _describe(svg: bytes, title: str, alt: str) -> bytes:
@@ -242,31 +263,32 @@ def _grid(frame: pd.DataFrame) -> Grid:
     flat = _flat(frame)
     columns = [flat.iloc[:, at] for at in range(flat.shape[1])]
     numeric = [pd.api.types.is_numeric_dtype(c.dtype) and not pd.api.types.is_bool_dtype(c.dtype) for c in columns]
-    text = [pd.api.types.is_string_dtype(c.dtype) or c.dtype == object for c in columns]
+    text = [not (number or pd.api.types.is_bool_dtype(c.dtype) or pd.api.types.is_datetime64_any_dtype(c.dtype))
+            for number, c in zip(numeric, columns, strict=True)]  # fmt: skip
     cells = [[_visible(_cell(value)) for value in column] for column in columns]
     return Grid([_visible(str(name)) for name in flat.columns], list(zip(*cells, strict=True)), numeric, text)
 
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_KEPT = re.compile("([\t\n\r])")
 
 
 def _visible(text: str) -> str:
-    """Control characters as escapes: a terminal that shows the file would act on them."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    """Control and invisible characters as escapes, but tabs and line ends: a terminal or editor would act on them."""
+    return "".join(part if _KEPT.fullmatch(part) else safe(part) for part in _KEPT.split(text))
 
 
 _QUOTED = re.compile(r'[",\r\n]')
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # wide ones too: some spreadsheets take them for the same
 
 
 def _csv(grid: Grid) -> str:
     def line(cells: Sequence[str], text: Sequence[bool]) -> str:
-        safe = [
+        inert = [
             f"'{cell}" if is_text and cell.startswith(_FORMULA) else cell
             for cell, is_text in zip(cells, text, strict=True)
         ]
         # Quoted by hand: csv.writer leaves a bare carriage return unquoted when lines end in a plain newline.
-        quoted = ['"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell for cell in safe]
+        quoted = ['"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell for cell in inert]
         return (",".join(quoted) if quoted != [""] else '""') + "\n"
 
     names = line(grid.header, [True] * len(grid.header))
@@ -278,7 +300,7 @@ _MARKDOWN = re.compile(r"[\\`*\[|~$]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 
 
 def _markdown(grid: Grid) -> str:
-    def safe(text: str) -> str:
+    def escaped(text: str) -> str:
         text = _MARKDOWN.sub(lambda found: "\\" + found[0], text)
         text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return re.sub(r"\r\n|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]", "<br>", text)
@@ -287,7 +309,7 @@ def _markdown(grid: Grid) -> str:
         return "| " + " | ".join(cells) + " |\n"
 
     rule = line("---:" if number else "---" for number in grid.numeric)
-    return line(map(safe, grid.header)) + rule + "".join(line(map(safe, row)) for row in grid.rows)
+    return line(map(escaped, grid.header)) + rule + "".join(line(map(escaped, row)) for row in grid.rows)
 
 
 _TEX = {
@@ -300,11 +322,11 @@ _TEX = {
 def _tex(grid: Grid) -> str:
     """A ``tabular`` that needs no package but ``fontenc`` T1 for straight quotes."""
 
-    def safe(text: str) -> str:
+    def escaped(text: str) -> str:
         return "".join(" " if ord(char) < 32 else _TEX.get(char, char) for char in text)
 
     def line(cells: Sequence[str]) -> str:
-        return " & ".join(safe(cell) for cell in cells) + " \\\\\n"
+        return " & ".join(escaped(cell) for cell in cells) + " \\\\\n"
 
     spec = "".join("r" if number else "l" for number in grid.numeric)
     body = "".join(line(row) for row in grid.rows)

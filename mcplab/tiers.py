@@ -9,6 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from mcplab import comparison
+from mcplab.citing import Cites
 from mcplab.comparison import PLACES, Fixed, declares, speaking
 from mcplab.frames.table import build, empty
 from mcplab.model import COLUMNS, ArgumentError
@@ -206,9 +207,10 @@ def compare(
         ``no``, ``varies`` (the statements differ, or it depends on a condition) or ``unknown``; ``exercised`` says
         ``yes`` where a use came to something and ``no`` where each was refused.
         ``.attrs["evidence"][path, who]``: [(trace, seq)]; of ``read`` and ``listed`` [citation]. ``.attrs["counts"]
-        [path, who]``: {state or answer: n}; ``.attrs["instances"][who]`` and ``.attrs["era"][who]``: what a column
-        rests on. With ``long``: columns path, the ``by`` names, tier (``all``), state, states (n a state), messages,
-        instances, evidence.
+        [path, who]``: {state or answer: n}; ``.attrs["cite"][path, who]``: the first of the evidence, as a paper cites
+        it (``fast-agent-0.10.48-http-legacy-default#3``); ``.attrs["instances"][who]`` and ``.attrs["era"][who]``: what
+        a column rests on. With ``long``: columns path, the ``by`` names, tier (``all``), state, states (n a state),
+        messages, instances, evidence, cite.
 
     Raises:
         TraceError: ``by``, ``party`` or ``tier`` is not known.
@@ -230,7 +232,8 @@ def compare(
     for one in TIERS[1:] if tier == "all" else (tier,):
         parts[one] = _answers(whole[whole["tier"] == one], keys, by, paths, one)
     frame = _beside(parts, keys) if tier == "all" else parts[tier]
-    frame.attrs |= {"party": party, "tier": tier}
+    names = traces.connections["trace"].unique()
+    frame.attrs |= {"party": party, "tier": tier, "cite": Cites(frame.attrs["evidence"], names)}
     return _long(frame, keys, tier) if long else frame
 
 
@@ -343,7 +346,8 @@ def _long(frame: pd.DataFrame, keys: list[str], tier: str) -> pd.DataFrame:
                 "state": state, "states": ", ".join(f"{name}:{counts[name]}" for name in sorted(counts)),
                 "messages": sum(isinstance(one, tuple) for one in proof), "instances": attrs["instances"].get(who) or 0,
                 "evidence": " ".join(f"{one[0]}#{one[1]}" if isinstance(one, tuple) else one for one in proof),
+                "cite": attrs["cite"].get((path, who), ""),
             })  # fmt: skip
-    wanted = ["path", *names, "state", "states", "messages", "instances", "evidence"]
+    wanted = ["path", *names, "state", "states", "messages", "instances", "evidence", "cite"]
     made = pd.DataFrame(out, columns=wanted)
     return made.astype({name: "str" for name in wanted if name not in ("messages", "instances")})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import os
@@ -14,7 +15,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from mcplab import ExportError, export
+from mcplab import ExportError, MCPLabError, export, publish
 from mcplab.look import ALT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -38,6 +39,15 @@ FRAME = pd.DataFrame(
         "ts": pd.to_datetime(["2026-11-30T12:00:00.000001Z", None, "2026-11-30T12:00:00Z", None], format="ISO8601"),
     }
 )
+
+
+def compared() -> pd.DataFrame:
+    """A comparison whose names would be markup."""
+    columns = pd.MultiIndex.from_tuples(
+        [("codex", "0.9"), ("codex", "0.10"), ("<script>a_b&", "$x$\x1b[31m")], names=["client", "client_version"]
+    )
+    rows = [["empty", "object", "varies"], ["absent", "yes", "unknown"]]
+    return pd.DataFrame(rows, index=pd.Index(["$", "roots"], name="path"), columns=columns)
 
 
 def test_figure_to_every_format_and_back(tmp_path: Path) -> None:
@@ -67,15 +77,28 @@ def test_axes_stand_for_their_figure(tmp_path: Path) -> None:
 
 def test_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (
-        "import sys; sys.path.insert(0, sys.argv[2]); import test_export as t; from mcplab import export;"
-        "export(t._figure(), sys.argv[1] + '/x'); export(t.FRAME, sys.argv[1] + '/x',"
+        "import sys; sys.path.insert(0, sys.argv[2]); import test_export as t; from mcplab import export, publish;"
+        "export(t._figure(), sys.argv[1] + '/x'); export(t._figure(), sys.argv[1] + '/f.html');"
+        "export(publish(t.compared(), title='T', caption='C'), sys.argv[1] + '/p'); export(t.FRAME, sys.argv[1] + '/x',"
         " formats=['csv', 'md', 'parquet', 'tex', 'html'])"
     )
     for seed in ("1", "2"):
         run = [sys.executable, "-c", code, str(tmp_path / seed), str(Path(__file__).parent)]
         subprocess.run(run, check=True, env={**os.environ, "PYTHONHASHSEED": seed, "TZ": f"UTC-{seed}"})
     names = sorted(file.name for file in (tmp_path / "1").iterdir())
-    assert names == ["x.csv", "x.html", "x.md", "x.parquet", "x.pdf", "x.png", "x.svg", "x.tex"]
+    assert names == [
+        "f.html",
+        "p.html",
+        "p.tex",
+        "x.csv",
+        "x.html",
+        "x.md",
+        "x.parquet",
+        "x.pdf",
+        "x.png",
+        "x.svg",
+        "x.tex",
+    ]
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name
 
@@ -190,3 +213,39 @@ def test_parquet_names_what_it_cannot_hold(tmp_path: Path) -> None:
         export(pd.DataFrame([[1, 2]], columns=["a", "a"]), tmp_path / "t.parquet")
     with pytest.raises(ExportError, match="use csv"):
         export(pd.DataFrame({"a": [1, "x"]}), tmp_path / "t.parquet")
+
+
+def test_a_figure_as_html_holds_the_svg_and_says_what_it_shows(tmp_path: Path) -> None:
+    (page,) = export(_figure(), tmp_path / "f.html")
+    (svg,) = export(_figure(), tmp_path / "f.svg")
+    root = ET.fromstring(page.read_text(encoding="utf-8"))
+    assert root.tag == "figure"
+    picture = root.find("img")
+    assert picture is not None
+    assert picture.get("alt") == "A line that falls from one to zero."
+    assert base64.b64decode(picture.get("src", "").partition(",")[2]) == svg.read_bytes()
+    assert root.findtext("figcaption") == "Costs $5 & <b>"
+
+
+def test_a_comparison_for_a_paper(tmp_path: Path) -> None:
+    page, tex = (
+        file.read_text(encoding="utf-8")
+        for file in export(publish(compared(), title="Who <b>", caption="From 3 captures."), tmp_path / "p")
+    )
+    for text in ("Who &lt;b&gt;", "&lt;script&gt;a_b&amp;", r"$x$\x1b[31m", "From 3 captures.", "○ empty", "▲ yes"):
+        assert text in page, text
+    assert "<script" not in page
+    assert "\x1b" not in page + tex
+    assert "null" not in page.partition("<table")[2], "the legend names what occurs"
+    words = export(publish(compared(), words=True), tmp_path / "w.tex")[0].read_text(encoding="utf-8")
+    assert "0.9 & empty & absent" in words
+    assert r"\textless{}script\textgreater{}a\_b\&" in words
+    assert words.isascii(), "pdfLaTeX has no glyphs for the symbols"
+    plain = export(publish(FRAME, caption="c"), tmp_path / "t.html")[0].read_text(encoding="utf-8")
+    assert "a|b\\nc &lt;i&gt;" in plain
+
+
+def test_without_great_tables_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "great_tables", None)
+    with pytest.raises(MCPLabError, match=r"needs great-tables: pip install 'mcplab\[lab\]'"):
+        publish(compared())

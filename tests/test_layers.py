@@ -18,13 +18,13 @@ import mcplab
 
 LAYERS = [
     "model",  # 0: nouns
-    "jsontext lines spec formats data look versions",  # 1: the protocol as data, formats, bundled files, figures' look
-    "envelope pairing capabilities comparison negotiation channels bins gating",  # 2: pure functions
+    "jsontext lines spec formats data look told versions",  # 1: the protocol, formats, bundled files, looks, texts
+    "envelope pairing citing capabilities comparison negotiation channels bins gating",  # 2: pure functions
     "credentials redaction redacting",  # 2: what is masked
     "frames rulebook",  # 3: the tables, the rules
-    "traces render told",  # 4: Trace and Traces, and how they are shown
-    "published tiers varying disputes keeping",  # 5: what documents say, and what varies
-    "live plots exports corpus notes sources stories strips",  # 5: wire, figures, pages, files
+    "traces render",  # 4: Trace and Traces, and how they are shown
+    "published tiers varying disputes keeping provenance feed",  # 5: what documents say, and what varies
+    "live plots exports publication corpus notes sources stories strips",  # 5: wire, figures, pages, files
     "widgets report lab rulebook_commands cli __main__",  # 6: what people start
 ]
 TYPE_ONLY: set[tuple[str, str]] = set()

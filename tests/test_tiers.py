@@ -129,7 +129,7 @@ def test_all_tiers_side_by_side(bundled):
                 assert frame.attrs["evidence"][path, who], (path, who)
     flat = compare(bundled, tier="all", by=["client", "client_version"], long=True)
     assert list(flat.columns) == [
-        "path", "client", "client_version", "tier", "state", "states", "messages", "instances", "evidence",
+        "path", "client", "client_version", "tier", "state", "states", "messages", "instances", "evidence", "cite",
     ]  # fmt: skip
     row = flat[(flat["client"] == "goose") & (flat["path"] == "sampling") & (flat["tier"] == "read")].iloc[0]
     assert (row["state"], row["messages"]) == ("yes", 0)
