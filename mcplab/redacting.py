@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +55,7 @@ def redact_file(
     target = Path(output) if output is not None else Path(source).with_name(f"{given.name}-redacted{suffix}")
     if target.exists() and target.samefile(source):
         raise UsageError(f"{target}: would overwrite what is read; give another -o")
-    _write(target, out)
+    write_whole(target, out, 0o600)
     return Redacted(target, list(masks.places))
 
 
@@ -80,12 +80,20 @@ def _json_lines(source: Source) -> list[bytes] | None:
     return lines if fine else None
 
 
-def _write(target: Path, lines: Sequence[bytes]) -> None:
+def write_whole(target: Path, lines: Iterable[bytes], mode: int = 0o666) -> None:
+    """A file that is there whole or not at all; what is no file (``/dev/null``, a named pipe) is written into.
+
+    Raises ``TraceError`` where it cannot be written.
+    """
     part = target.with_name(target.name + ".part")
     try:
+        if target.exists() and not target.is_file() and not target.is_dir():  # to take its place would take it away
+            with target.open("wb") as file:
+                file.writelines(lines)
+            return
         with contextlib.suppress(FileNotFoundError):
             part.unlink()
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.writelines(lines)
         part.replace(target)
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import html
 import os
@@ -20,7 +19,7 @@ from mcplab.formats import by_hand, halves, native, packs
 from mcplab.formats.source import Source, is_text, load, stem
 from mcplab.frames import Tables
 from mcplab.model import Event, Record, TraceError
-from mcplab.redacting import redacted_record
+from mcplab.redacting import redacted_record, write_whole
 from mcplab.redaction import Masks
 from mcplab.rulebook import check
 from mcplab.told import safe
@@ -147,16 +146,11 @@ class Trace:
         """
         pieces = formats.write(self.record, format, self._answers() if format == formats.chrome_trace.NAME else None)
         target = Path(path)
-        part = target.with_name(target.name + ".part")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as file:
-                file.writelines(pieces)
-            part.replace(target)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
             raise TraceError(f"{target}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        write_whole(target, pieces)
         return target
 
     def _answers(self) -> dict[int, int]:

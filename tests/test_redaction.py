@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import time
@@ -256,6 +257,21 @@ def test_a_trace_keeps_every_other_byte(tmp_path):
     again = redact_file(done.path, tmp_path / "again.jsonl", redact=["/nothing/"])
     assert again.places == ["raw"]
     assert read_trace(again.path).header["redacted"] == ["msg.params.token", "text", "raw"]
+
+
+def test_what_is_no_file_is_written_into(tmp_path):
+    """A device or pipe keeps its place: as root a rename would put a file there."""
+    source, pipe = tmp_path / "t.jsonl", tmp_path / "pipe"
+    source.write_text(HEADER + '{"kind":"stderr","seq":0,"conn":"c1","dir":"s2c","raw":"token=abc"}\n')
+    os.mkfifo(pipe)
+    for write in (lambda: redact_file(source, pipe), lambda: read_trace(source).redacted().save(pipe)):
+        fd = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            write()
+            assert b"token=***" in os.read(fd, 1 << 16)
+        finally:
+            os.close(fd)
+        assert pipe.is_fifo()
 
 
 def test_logs_of_json_lines_keep_their_format(tmp_path):
