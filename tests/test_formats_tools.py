@@ -335,3 +335,83 @@ def test_framing_is_read_and_called_wrong() -> None:
     assert [event.kind for event in record.events] == ["message", "unparsed", "message"]
     assert record.events[1].dir == "s2c"
     assert "conforming reader" in said(record)
+
+
+OPENING = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+}
+OPENED = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "b", "version": "1"}},
+}
+
+
+def test_claude_log_pasted_with_other_words_and_quotes() -> None:
+    log = [
+        claude(0, f"Message from client: {json.dumps(OPENING)}"),
+        claude(1, f"Message from server: {json.dumps(OPENED)}"),
+    ]
+    for lines in (
+        ["Hello, my log:", "```", *log, "```"],
+        ["> " + line for line in log],
+        ["    " + line for line in log],
+    ):
+        record = read(*lines)
+        assert {event.conn for event in record.events} == {"db"}
+        assert all(event.ts is not UNSET for event in record.events if event.kind == "message")
+
+
+@pytest.mark.parametrize(
+    ("client", "server"), [("C->S: ", "S->C: "), ("[client => server] ", "[server => client] "), ("S <- C ", "C <- S ")]
+)
+def test_pairs_of_parties_are_directions(client: str, server: str) -> None:
+    record = read(client + json.dumps(OPENING), server + json.dumps(OPENED))
+    assert [event.dir for event in record.events] == ["c2s", "s2c"]
+
+
+def test_messages_inside_strings_of_a_log() -> None:
+    whole = [json.dumps({"level": "debug", "time": 1767607200000, "msg": f"recv {json.dumps(OPENING)}"})]
+    whole.append(json.dumps({"log": json.dumps(OPENED) + "\n", "stream": "stdout", "time": "2026-01-05T10:00:00.5Z"}))
+    for lines in (whole, [json.dumps(json.dumps(each)) for each in (OPENING, OPENED)]):
+        assert [json.loads(event.text) for event in read(*lines).events] == [OPENING, OPENED]
+
+
+@pytest.mark.parametrize(
+    ("time", "ts"),
+    [
+        ("2026/01/05 10:00:00", "2026-01-05T10:00:00.000000Z"),
+        ("05.01.2026 10:00:00,5", "2026-01-05T10:00:00.500000Z"),
+        ("1/5/2026 10:00:00 AM", UNSET),
+    ],
+)
+def test_times_of_other_forms_are_read_where_they_have_one_meaning(time: str, ts: object) -> None:
+    record = read(f"{time} got {json.dumps(OPENING)}", f"{time} put {json.dumps(OPENED)}")
+    assert {event.ts for event in record.events} == {ts}
+    assert any("form" in note for note in record.notes) == (ts is UNSET)
+
+
+def test_a_response_without_its_command_keeps_its_status_and_headers() -> None:
+    record = read("HTTP/1.1 200 OK", "content-type: application/json", "mcp-session-id: s", "", json.dumps(OPENED))
+    (event,) = record.events
+    assert isinstance(event.http, Http)
+    assert (event.dir, event.http.method, event.http.status) == ("s2c", UNSET, 200)
+    assert event.http.headers == {"content-type": "application/json", "mcp-session-id": "s"}
+    assert any("no method" in note for note in record.notes)
+
+
+def test_claude_code_objects_in_any_order_and_in_a_list() -> None:
+    said = "Connection established with capabilities: {}"
+    rows = [{"cwd": "/w", "sessionId": "s", "timestamp": "2026-01-05T10:00:00.100Z", "debug": said}]
+    for text in (json.dumps(rows[0]), json.dumps(rows, indent=2)):
+        record = read(text)
+        assert (record.format, [event.kind for event in record.events]) == ("claude-code", ["open"])
+
+
+def test_mcp_remote_alone_is_lifecycle() -> None:
+    record = read("[7] Connecting to remote server: http://x", "[7] [Localâ†’Remote] initialize")
+    assert (record.format, [event.kind for event in record.events]) == ("mcp-remote", ["open"])
+    assert any("no protocol message" in note for note in record.notes)

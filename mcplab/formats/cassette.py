@@ -38,7 +38,9 @@ def sniff(data: bytes) -> bool:
 
 
 def _is_row(value: dict[str, Any]) -> bool:
-    return value.get("type") in ("jsonrpc_request", "notification", "lifecycle")
+    return value.get("type") in ("jsonrpc_request", "notification", "lifecycle") or (
+        isinstance(value.get("request"), dict) and "response" in value and isinstance(value.get("type"), str)
+    )
 
 
 def read(source: Source, *, tz: str | None = None) -> Record:

@@ -21,7 +21,8 @@ from mcplab.model import Record
 NAME = "claude-code"
 TITLE = "Claude Code MCP log (summaries)"
 
-_OBJECT = re.compile(r'^[ \t]*\{"(?:debug|error)"\s*:\s*"', re.MULTILINE)
+_OBJECT = re.compile(r'^[ \t]*\{\s*"(?:debug|error)"\s*:\s*"', re.MULTILINE)
+_ANY_ORDER = re.compile(r'\{[^{}]{0,400}?"(?:debug|error)"\s*:\s*"')
 _LINE = re.compile(r'(?:(\d{4}-\d\d-\d\dT\S+Z?) )?\[(DEBUG|ERROR|WARN|INFO)\] MCP server "([^"]+)":? (.*)', re.DOTALL)
 _SIGN = re.compile(r'\[(?:DEBUG|ERROR|WARN|INFO)\] MCP server "[^"]+"')
 _MESSAGE = re.compile(r'\{\s*"(?:jsonrpc|method|id|result|error|params)"\s*:')
@@ -30,7 +31,10 @@ _MESSAGE = re.compile(r'\{\s*"(?:jsonrpc|method|id|result|error|params)"\s*:')
 def sniff(data: bytes) -> bool:
     """Are there objects with ``debug`` or ``error`` and a time, or lines of the debug text?"""
     head = text.start(data, 1 << 17)
-    return (_OBJECT.search(head) is not None and '"timestamp"' in head) or _SIGN.search(head) is not None
+    own = _OBJECT.search(head) is not None or (
+        '"sessionId"' in head and '"cwd"' in head and _ANY_ORDER.search(head) is not None
+    )
+    return (own and '"timestamp"' in head) or _SIGN.search(head) is not None
 
 
 def read(source: Source, *, tz: str | None = None) -> Record:
@@ -41,6 +45,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         text.lines(source.data), re.compile(r"\s*\{|.{0,40}\[(?:DEBUG|ERROR|WARN|INFO)\] ")
     ):
         whole = "\n".join(block)
+        if not whole.strip(" \t\n[],"):
+            continue  # the frame of a list
         line = _LINE.match(whole.lstrip())
         if whole.lstrip()[:1] == "{":
             log.object(number, whole)
@@ -59,11 +65,12 @@ class _Log:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.counts: dict[str, int] = {}
+        self.opened: set[str] = set()
         self.other = 0
 
     def object(self, number: int, whole: str) -> None:
         try:
-            value = jsontext.loads(whole)
+            value = jsontext.loads(whole.strip().rstrip(",]").rstrip() if whole.lstrip()[:1] == "{" else whole)
         except (ValueError, RecursionError) as error:
             self.builder.lost(number, whole, str(error) if isinstance(error, ValueError) else "nested too deeply")
             return
@@ -86,8 +93,9 @@ class _Log:
             kind = {"stdio": "stdio", "http": "streamable-http", "sse": "sse"}.get(connected[1])
             if kind is not None:
                 builder.header["transport"] = kind
-            builder.add("open", number, conn=conn, ts=ts, label=server or UNSET)
+            self._open(number, conn, ts, server)
         elif said.startswith("Connection established with capabilities: "):
+            self._open(number, conn, ts, server)
             builder.note(f"line {number}, {base}: Claude Code says: {said.split(': ', 1)[1][:400]}")
         elif re.match(r"Server stderr: ", said):
             builder.add("stderr", number, conn=conn, ts=ts, dir="s2c", raw=jsontext.printable(said.split(": ", 1)[1]))
@@ -106,3 +114,9 @@ class _Log:
             builder.message(found[0], number, conn=conn, ts=ts, dir=way, heads=heads)
         else:
             self.other += 1
+
+    def _open(self, number: int, conn: str, ts: Any, server: str) -> None:
+        """Both lines that tell of a connection are there in some builds, one of them in others."""
+        if conn not in self.opened:
+            self.opened.add(conn)
+            self.builder.add("open", number, conn=conn, ts=ts, label=server or UNSET)

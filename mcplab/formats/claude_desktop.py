@@ -23,7 +23,7 @@ TITLE = "Claude Desktop log (mcp.log, mcp-server-NAME.log)"
 
 _LEVELS = {"info", "error", "warn", "warning", "debug", "trace", "silly", "verbose"}
 _ENTRY = re.compile(
-    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?Z?)\s+(?:\[([^\][{}\"]*)\]\s?)?(?:\[([^\][{}\"]*)\]\s?)?(.*)",
+    r"[>\s]*(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?Z?)\s+(?:\[([^\][{}\"]*)\]\s?)?(?:\[([^\][{}\"]*)\]\s?)?(.*)",
     re.DOTALL,
 )
 _MESSAGE = re.compile(r"Message from (client|server): ?")
@@ -51,8 +51,10 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     """Read the log. Connections are named by their server: ``files``, ``files#2`` for the next run of it."""
     builder = Builder(source, NAME, transport="stdio")
     local = clock.zone(tz)
+    lines = text.lines(source.data)
     log = _Log(builder)
-    for number, line in enumerate(text.lines(source.data), 1):
+    log.first = next((log.server(entry[2], entry[3]) for line in lines if (entry := _ENTRY.match(line))), "")
+    for number, line in enumerate(lines, 1):
         log.take(number, line, local)
     builder.note(NO_HTTP)
     log.close()
@@ -76,6 +78,8 @@ class _Log:
         self.starting: dict[str, int] = {}
         self.last: dict[str, _Link] = {}
         self.section = _FILE.search(builder.source.file)[1] if _FILE.search(builder.source.file) else ""  # type: ignore[index]
+        self.first = ""  # the server that the log speaks of first
+        self.early = 0
         self.tailed = False
         self.seen: set[tuple[object, ...]] = set()
         self.depth = 0  # of an entry that goes on over several lines
@@ -94,7 +98,7 @@ class _Log:
             return
         if entry is not None:
             ts = clock.utc(entry[1], local)  # type: ignore[arg-type]
-            server, rest = self._server(entry[2], entry[3]), entry[4]
+            server, rest = self.server(entry[2], entry[3]), entry[4]
         else:
             ts, rest = UNSET, line
             names = [name for name in re.findall(r"\[([^\]]*)\]", line[: message.start()]) if name not in _LEVELS]  # type: ignore[union-attr]
@@ -106,7 +110,8 @@ class _Log:
         else:
             self._lifecycle(number, server, ts, rest)
 
-    def _server(self, first: str | None, second: str | None) -> str:
+    def server(self, first: str | None, second: str | None) -> str:
+        """The server that an entry's brackets name, in either order."""
         names = [name for name in (first, second) if name is not None]
         if len(names) == 2 and names[0].lower() in _LEVELS:
             return names[1]
@@ -210,17 +215,26 @@ class _Log:
         if self.depth > 0:
             self.depth = max(0, self.depth + _balance(line))
             return
+        if line.strip().startswith("```"):
+            return  # pasted with its fences
+        if not self.last and not self.section:
+            self.early += 1
+            return
         servers = [self.section] if self.section else list(self.last)
         conn = self.last[servers[0]].name if len(servers) == 1 and servers[0] in self.last else UNSET
         self.builder.add("stderr", number, conn=conn, dir="s2c", raw=line)
 
     def _rescue(self, number: int, server: str, ts: str | UnsetType, rest: str) -> int:
-        links = self.open.get(server) or list(self.last.values())[-1:]
-        return self.builder.rescue(rest, number, conn=links[-1].name if links else server or "c1", ts=ts)
+        links = (
+            self.open.get(server) or list(self.last.values())[-1:] or [self._begin(server or self.first, number, ts)]
+        )
+        return self.builder.rescue(rest, number, conn=links[-1].name, ts=ts)
 
     def close(self) -> None:
         if self.other:
             self.builder.note(f"{self.other} log lines of Claude Desktop itself carry no traffic and are left out")
+        if self.early:
+            self.builder.note(f"{self.early} lines before the first entry of the log are left out")
         if self.shortened:
             self.builder.note(f"{self.shortened} messages were shortened by the log and are not whole")
         if self.twice:

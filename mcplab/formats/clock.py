@@ -13,6 +13,14 @@ from mcplab.model import TraceError
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _LONG = re.compile(r"(\.\d{6})\d+")
 
+_WRITTEN = re.compile(
+    r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)"
+    r"|(?P<y>\d{4})/(?P<m>\d\d)/(?P<d>\d\d)[T ](?P<t>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
+    r"|\b(?P<D>\d\d)\.(?P<M>\d\d)\.(?P<Y>\d{4}),? (?P<T>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
+)
+_SOME = re.compile(r"\b\d{1,2}:\d\d:\d\d\b")
+
+OTHER_FORM = "the lines have times in a form that does not say which number is the day or the year: they are not read"
 NAIVE = (
     "times are local and name no zone; they are shown as if they were UTC: give tz= (a name such as Europe/Berlin, "
     "or +02:00) to place them"
@@ -53,6 +61,19 @@ def utc(text: Any, local: tzinfo | None = None) -> str | UnsetType:
         return _stamp(moment) or UNSET
     except (ValueError, OverflowError):
         return UNSET
+
+
+def written(words: str) -> str | None:
+    """The first time in the words of a log line, as ISO 8601: also ``2026/01/05 10:00:00`` and ``05.01.2026 10:00:00``,
+    which have one meaning each. None where there is none; ``""`` where there is one that can be read in two ways."""
+    found = _WRITTEN.search(words)
+    if found is None:
+        return "" if _SOME.search(words) is not None else None
+    if found["iso"]:
+        return found["iso"]
+    if found["y"]:
+        return f"{found['y']}-{found['m']}-{found['d']}T{found['t']}"
+    return f"{found['Y']}-{found['M']}-{found['D']}T{found['T']}"
 
 
 def is_naive(text: Any) -> bool:

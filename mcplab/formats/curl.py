@@ -53,6 +53,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         builder.note("every command makes its own TCP connection; they are taken as one client")
     if any(exchange.request_body is None and exchange.method == "POST" for exchange in exchanges):
         builder.note("a POST whose command is not in the transcript has no request body")
+    if any(not exchange.method for exchange in exchanges):
+        builder.note("a response whose command is not in the transcript has no method, path and request")
     http.add(builder, exchanges, by_time=False)
     known = {event.text for event in builder.events}
     for whole, number in blocks:
@@ -232,7 +234,7 @@ class _Transcript:
         if current is None and (sent is not None or self.data is not None) and not made:
             current = self._exchange(sent, self.number)
         finish()
-        return [exchange for exchange in made if exchange.method]
+        return made
 
     def _exchange(self, sent: _Head | None, at: int) -> Exchange:
         method = sent.method if sent is not None else self.method

@@ -18,7 +18,9 @@ from mcplab.model import Record
 NAME = "cursor"
 TITLE = "Cursor MCP log (lifecycle only)"
 
-_ENTRY = re.compile(r"[>\s]*(\d{3,4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d+) \[(\w+)\]\s+(?:([^\s:][^:]{0,80}): )?(.*)")
+_ENTRY = re.compile(
+    r"[>\s]*(\d{3,4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?) \[(\w+)\]\s+(?:([^\s:][^:]{0,80}): )?(.*)"
+)
 _SIGN = re.compile(
     r"Handling (?:CreateClient|ListOfferings|DeleteClient|ReloadClient) action"
     r"|Starting new (?:stdio|streamableHttp|SSE) process"

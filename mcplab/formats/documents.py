@@ -56,6 +56,19 @@ def items(
     yield from _salvage(text, first, accept)
 
 
+def path_of(text: str, accept: Callable[[dict[str, Any]], bool]) -> tuple[str, ...]:
+    """Where the list is: () for the document itself, else the first member of it that is a list of such objects."""
+    if text.lstrip(" \t\r\n\ufeff")[:1] != "{" or jsontext.check(text):
+        return ()
+    for name, place in jsontext.places(text, text.find("{")):
+        if text[place : place + 1] == "[":
+            for start, end in jsontext.spans(text, place)[:1]:
+                value = jsontext.loads(text[start:end])
+                if isinstance(value, dict) and accept(value):
+                    return (name,)
+    return ()
+
+
 def _whole(text: str, path: Sequence[str]) -> list[tuple[int, int]] | None:
     """Where the list's elements are, or None where the document is damaged."""
     if jsontext.check(text) not in ("", "nested too deeply"):

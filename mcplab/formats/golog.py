@@ -9,7 +9,7 @@ import re
 
 from msgspec import UNSET
 
-from mcplab.formats import direction, scan, text, words
+from mcplab.formats import clock, direction, scan, text, words
 from mcplab.formats.build import NO_CLOCK, NO_HTTP, NO_TRANSPORT, Builder
 from mcplab.formats.head import look
 from mcplab.formats.plain import Conns
@@ -35,6 +35,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     found = []
     state = direction.Directions()
     votes = []
+    times: dict[int, str] = {}
     for number, line in enumerate(text.lines(source.data), 1):
         head = _LINE.match(line)
         if head is None:
@@ -45,6 +46,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
             if not whole:
                 found.append((number, None, line, None))
             continue
+        if stamp := clock.written(line[: head.end()]):
+            times[number] = stamp
         begin, word = head.end(), "received" if head[1] == "read" else "sent"
         body = text.json_in(line, begin)
         if isinstance(body, str):
@@ -60,6 +63,8 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     sent = words.side(votes)
     builder.note(words.SIDE if sent is not None else words.NO_SIDE)
     conns = Conns(builder)
+    local = clock.zone(tz)
+    timed = False
     for number, word, line, heads in found:
         if heads is None:
             failed = _ERROR.match(line)
@@ -73,8 +78,14 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         if told is UNSET and isinstance(heads, list):
             told = builder.directions(conns.current).of(heads)
         conn = conns.of(heads) if isinstance(heads, list) else conns.current
-        builder.message(line, number, conn=conn, dir=told)
-    builder.note(NO_CLOCK)
+        ts = clock.utc(times.get(number), local)
+        timed = timed or ts is not UNSET
+        builder.message(line, number, conn=conn, dir=told, ts=ts)
+    if not timed:
+        builder.note(NO_CLOCK)
+    elif local is None and any(map(clock.is_naive, times.values())):
+        builder.header["clock"] = "naive"
+        builder.note(clock.NAIVE)
     builder.note("the log holds messages as the SDK encoded them again, not their own bytes")
     builder.note(NO_TRANSPORT + " (LoggingTransport wraps any)")
     builder.note(NO_HTTP)

@@ -168,6 +168,8 @@ def _ids(event: Event, *, answers: bool) -> list[str]:
 
 
 def _request(builder: Builder, exchange: Exchange) -> None:
+    if not exchange.method and exchange.request_body is None:
+        return  # only the response is in the source
     facts = Http(
         method=exchange.method.upper(),
         path=path(exchange.url),

@@ -17,7 +17,7 @@ from mcplab.formats import clock, documents, scan, text
 from mcplab.formats.build import NO_HTTP, NO_TRANSPORT, Builder
 from mcplab.formats.direction import NOTE, Directions
 from mcplab.formats.head import look
-from mcplab.formats.plain import Conns
+from mcplab.formats.plain import Conns, when
 from mcplab.formats.source import Source
 from mcplab.model import Record
 
@@ -46,7 +46,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     lines = documents.Lines(whole)
     placed: list[tuple[str, int, int, str, int, str | None]] = []  # ts, row, part, text, line, direction
     rows = 0
-    for item in documents.items(whole, (), _FIRST, _is_row):
+    for item in documents.items(whole, documents.path_of(whole, _is_row), _FIRST, _is_row):
         if not isinstance(item.value, dict) or not _is_row(item.value):
             builder.lost(lines[item.start], item.text, item.reason or "no row of a protocol export")
             for part, (at, body, _) in enumerate(scan.rescue(item.text)):
@@ -92,7 +92,7 @@ def _row(builder: Builder, item: documents.Item, lines: documents.Lines, placed:
     origin = {"client": "c2s", "server": "s2c"}.get(str(value.get("origin")))
     members = dict(jsontext.places(item.text))
     parts = dict(jsontext.members(item.text))
-    stamp = clock.utc(value.get("timestamp"))
+    stamp = when(value.get("timestamp"))
     ts = stamp if isinstance(stamp, str) else ""
     placed.append((ts, rows, 0, parts["message"], lines[item.start + members["message"]], origin))
     if "response" in parts and parts["response"][:1] == "{":

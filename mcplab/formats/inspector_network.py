@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from mcplab import jsontext
 from mcplab.formats import clock, documents, http, text
 from mcplab.formats.build import Builder
 from mcplab.formats.har import rescue
 from mcplab.formats.http import Exchange
+from mcplab.formats.plain import when
 from mcplab.formats.source import Source
 from mcplab.model import Record, TraceError
 
@@ -41,7 +43,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     exchanges: list[Exchange] = []
     salvaged: list[tuple[str, int]] = []
     auth = 0
-    for item in documents.items(whole, (), _FIRST, _is_row):
+    for item in documents.items(whole, documents.path_of(whole, _is_row), _FIRST, _is_row):
         if not isinstance(item.value, dict) or not _is_row(item.value):
             builder.lost(lines[item.start], item.text, item.reason or "no row of a network export")
             salvaged.append((item.text, lines[item.start]))
@@ -70,8 +72,8 @@ def _exchange(item: documents.Item, lines: documents.Lines) -> Exchange:
     row = item.value
     status = row.get("responseStatus")
     known = isinstance(status, int) and not isinstance(status, bool)
-    started = clock.utc(row.get("timestamp"))
-    body, answer = row.get("requestBody"), row.get("responseBody")
+    started = when(row.get("timestamp"))
+    body, answer = (_body(item, name) for name in ("requestBody", "responseBody"))
     at = {name: lines[item.start + max(0, item.text.find(f'"{name}"'))] for name in ("requestBody", "responseBody")}
     error = str(row.get("error") or "")
     return Exchange(
@@ -79,14 +81,22 @@ def _exchange(item: documents.Item, lines: documents.Lines) -> Exchange:
         url=row["url"],
         line=at["requestBody"],
         request_headers=http.pairs(row.get("requestHeaders")),
-        request_body=body if isinstance(body, str) else None,
+        request_body=body,
         started=started,
         quoted=True,
         status=status if known else None,
         response_headers=http.pairs(row.get("responseHeaders")),
-        response_body=answer if isinstance(answer, str) else None,
+        response_body=answer,
         response_line=at["responseBody"],
         answered=started,
         ended=clock.later(started, row.get("duration")),
         broken="" if known else f"no response{': ' + error if error else ''}",
     )
+
+
+def _body(item: documents.Item, name: str) -> str | None:
+    """A body as text; where it stands as JSON and not as a string of it, its own text."""
+    value = item.value.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    return jsontext.get(item.text, name)[0]

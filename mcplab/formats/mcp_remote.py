@@ -30,14 +30,19 @@ _REFUSED = re.compile(r"\(?HTTP (\d{3})\)?:? (?=[\[{])")
 
 def sniff(data: bytes) -> bool:
     """Are there mcp-remote's arrows or words?"""
-    return _SIGN.search(text.start(data)) is not None
+    return _SIGN.search(_arrows(text.start(data))) is not None
+
+
+def _arrows(line: str) -> str:
+    """The line with the arrows that an editor saved in another encoding put right."""
+    return line.replace("â†’", "→") if "â" in line else line
 
 
 def read(source: Source, *, tz: str | None = None) -> Record:
     """Read what is whole as messages; the rest as counts in the notes. A connection is a process of mcp-remote."""
     builder = Builder(source, NAME)
     named: dict[str, dict[str, int]] = {"Local→Remote": {}, "Remote→Local": {}}
-    whole = text.lines(source.data)
+    whole = [_arrows(line) for line in text.lines(source.data)]
     lines = [*whole, ""]
     skip = 0
     opened: set[str] = set()
@@ -49,6 +54,9 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         conn = f"c{pid}" if pid else "c1"
         ts = clock.utc(entry[1]) if entry is not None and entry[1] else UNSET
         way = _WAY.search(words)
+        if conn not in opened and ((way is not None and way[1]) or "Connecting to remote server" in words):
+            opened.add(conn)
+            builder.add("open", number, conn=conn, ts=ts)
         if way is not None and way[1]:
             count = named[way[1]]
             count[way[2].strip()] = count.get(way[2].strip(), 0) + 1
@@ -56,9 +64,10 @@ def read(source: Source, *, tz: str | None = None) -> Record:
             skip = _printed(builder, lines, number, words, conn)
         elif (refused := _REFUSED.search(words)) is not None:
             _refusal(builder, number, words, refused, conn, ts)
-        elif words.startswith(("Connected to remote server using", "Proxy established")) and conn not in opened:
-            opened.add(conn)
-            builder.add("open", number, conn=conn, ts=ts)
+        elif words.startswith(("Connected to remote server using", "Proxy established")):
+            if conn not in opened:
+                opened.add(conn)
+                builder.add("open", number, conn=conn, ts=ts)
             _transport(builder, words)
         elif re.match(r"\s*(?:Shutting down|Remote transport closed|Local transport closed|Fatal error)", words):
             builder.add("close", number, conn=conn, ts=ts, reason=words.strip()[:200])

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import UNSET
 
 from mcplab import jsontext
-from mcplab.formats import clock, documents, scan, text, words
+from mcplab.formats import documents, plain, scan, text, words
 from mcplab.formats.build import NO_HTTP, NO_TRANSPORT, Builder
 from mcplab.formats.direction import NOTE
 from mcplab.formats.head import look
@@ -68,7 +68,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
             continue
         value = item.value
         name = "payload" if "payload" in value else "message"
-        stamp = clock.utc(value.get("timestamp"))
+        stamp = plain.when(value.get("timestamp"))
         body = dict(jsontext.members(item.text))[name]
         if value.get("source") in ("mcp-apps", "oauth", "http"):
             others += 1
@@ -80,10 +80,14 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     return builder.record()
 
 
+def _opening(body: str) -> bool:
+    return jsontext.get(body, "method")[0] in ('"initialize"', '"server/discover"')
+
+
 def _tell(builder: Builder, rows: list[tuple[str, int, str, int, str, str]], others: int) -> None:
     times = [row[0] for row in rows if row[0]]
     falls = sum((a > b) - (a < b) for a, b in pairwise(times)) > 0
-    if falls:
+    if falls or (len(times) > 1 and len(set(times)) == 1 and _opening(rows[-1][2]) and not _opening(rows[0][2])):
         rows.reverse()
         builder.note(
             "rows stand newest first in the file; they are read oldest first, rows of one time in reverse file order"

@@ -11,14 +11,13 @@ from msgspec import UNSET
 
 from mcplab.formats import clock, direction, scan, text, words
 from mcplab.formats.build import NO_CLOCK, NO_HTTP, NO_TRANSPORT, Builder
-from mcplab.formats.plain import kind
+from mcplab.formats.plain import kind, when
 from mcplab.formats.source import Source
 from mcplab.model import Record
 
 NAME = "text"
 TITLE = "text with JSON-RPC messages in it"
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?")
 _CONN = re.compile(r"\[([A-Za-z0-9][\w.:-]{0,80})\]\s*:?\s*$")
 
 
@@ -51,12 +50,12 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     relative = any(each.word in ("sent", "received") for each in found)
     if relative:
         builder.note(words.SIDE if sent is not None else words.NO_SIDE)
-    naive = timed = False
+    naive = timed = odd = False
     for each in found:
-        time = _TIME.search(each.before)
-        stamp = time[0] if time is not None else each.time
-        ts = clock.utc(stamp, local)
-        naive, timed = naive or (ts is not UNSET and clock.is_naive(stamp)), timed or ts is not UNSET
+        stamp = clock.written(each.before)
+        odd = odd or stamp == ""
+        ts = clock.utc(stamp, local) if stamp else when(each.time, local)
+        naive, timed = naive or (ts is not UNSET and clock.is_naive(stamp or each.time)), timed or ts is not UNSET
         conn = _CONN.search(each.before[-200:])
         name = each.conn or (conn[1] if conn is not None and conn[1].lower() not in _LEVELS else "c1")
         builder.message(each.text, each.line, conn=name, dir=words.resolve(each.word, sent), ts=ts, heads=each.heads)  # type: ignore[arg-type]
@@ -65,7 +64,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         if local is None:
             builder.note(clock.NAIVE)
     if not timed:
-        builder.note(NO_CLOCK)
+        builder.note(clock.OTHER_FORM if odd else NO_CLOCK)
     if other:
         builder.note(f"{other} lines that hold no message are left out")
     builder.note(NO_TRANSPORT)

@@ -21,7 +21,7 @@ NAME = "recorder-lines"
 TITLE = "mcp-rec JSONL and mcporter NDJSON"
 
 _REC = re.compile(r'^[ \t]*\{"ts"\s*:.{1,40}"dir"\s*:\s*"(?:client->server|server->client)"', re.MULTILINE)
-_PORTER = re.compile(r'"_meta"\s*:\s*\{"(?:dir|direction)"\s*:\s*"(?:send|recv|receive|lifecycle|outgoing|incoming)"')
+_PORTER = re.compile(r'"_meta"\s*:\s*\{(?:[^{}]{0,200},)?\s*"(?:dir|direction)"\s*:\s*"[A-Za-z]+"')
 
 
 def sniff(data: bytes) -> bool:

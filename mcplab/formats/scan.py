@@ -31,6 +31,9 @@ _MEMBERS = (
     "content",
     "rpc",
     "params",
+    "log",
+    "text",
+    "line",
 )
 _TIMES = ("ts", "timestamp", "time", "at", "@timestamp", "timestamp_ns", "date")
 _WAYS = ("direction", "dir", "origin", "from", "source", "way", "type")
@@ -84,6 +87,8 @@ def scan(found: list[str]) -> Iterator[Found]:
             heads = look(line.encode("utf-8", "surrogateescape")) if line[-1] in "}]" else ""
             if not isinstance(heads, str):
                 made, end = Found(line, number, heads, last=number), stop
+        elif fresh and text[first] == '"' and '\\"jsonrpc\\"' in text[first:stop]:
+            made, end = _quoted(text[first:stop].strip(_BLANK + ","), number), stop
         for begin in () if made is not None else (spot.start() for spot in islice(_OPEN.finditer(text, pos, stop), 4)):
             if effort < 0:
                 break
@@ -112,6 +117,16 @@ def scan(found: list[str]) -> Iterator[Found]:
             number, fresh = number + 1, True
 
 
+def _quoted(line: str, number: int) -> Found | None:
+    """A line that is a message written as a JSON string."""
+    try:
+        inner = jsontext.loads(line)
+    except ValueError:
+        return None
+    heads = look(inner.encode("utf-8", "surrogateescape")) if isinstance(inner, str) else ""
+    return None if isinstance(heads, str) else Found(inner, number, heads, last=number, wrapped=True)
+
+
 def _made(text: str, line: int, before: str, whole: bool, last: int) -> Found | None:
     heads = look(text.encode("utf-8", "surrogateescape"))
     if not isinstance(heads, str):
@@ -131,20 +146,35 @@ def unwrap(text: str) -> Found | None:
         inner = members.get(name)
         if inner is None:
             continue
+        led = ""
         if inner[:1] == '"':
             try:
                 inner = jsontext.loads(inner)
             except ValueError:
                 continue
+            led, inner = _led(inner)
         heads = look(inner.encode("utf-8", "surrogateescape")) if inner.strip()[:1] in ("{", "[") else "no JSON"
         if isinstance(heads, str):
             continue
         plain = {key: _plain(value) for key, value in members.items() if key != name}
-        way = next((word for key in _WAYS if (word := words.direction(plain.get(key))) is not None), None)
+        way = next((word for key in _WAYS if (word := words.direction(plain.get(key))) is not None), words.said(led))
         time = next((plain[key] for key in _TIMES if plain.get(key) is not None), None)
         conn = next((str(plain[key]) for key in _CONNS if isinstance(plain.get(key), (str, int))), None)
         return Found(inner, 0, heads, word=way, time=time, conn=conn, wrapped=True)
     return None
+
+
+def _led(said: str) -> tuple[str, str]:
+    """Words of a log entry apart from the message that they end with, if they do."""
+    at = said.find("{")
+    if at > 0 and '"jsonrpc"' in said and said[0] != "[":
+        try:
+            _, end = jsontext.value(said, at)
+        except ValueError:
+            return "", said
+        if not said[end:].strip():
+            return said[:at], said[at:end]
+    return "", said
 
 
 def _plain(text: str) -> Any:

@@ -19,7 +19,7 @@ from mcplab.model import Record
 NAME = "vscode"
 TITLE = "VS Code MCP output"
 
-_TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d{1,6}"
+_TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?"
 _SAYS = r"\[(?:editor -> server|server -> editor|Client Says|Server Says)\]"
 _HEAD = re.compile(rf"[>\s]*(?:({_TIME})\s+\[(\w+)\] |(?={_SAYS})|(?=Connection state: )|(?=.{{0,60}}{_SAYS} ?[\[{{]))")
 _FRAME = re.compile(r"\[(editor -> server|server -> editor|Client Says|Server Says)\] ?")
@@ -46,18 +46,21 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     builder.header["clock"] = "utc" if local is not None else "naive"
     state = _State(builder)
     found = text.lines(source.data)
-    timed = False
+    timed = naive = False
     for number, block in text.blocks(found, _HEAD):
         head = _HEAD.match(block[0])
         if head is None:
             state.loose(number, block)
             continue
         timed = timed or head[1] is not None
+        naive = naive or clock.is_naive(head[1])
         ts = clock.utc(head[1], local)
         state.entry(number, "\n".join([block[0][head.end() :], *block[1:]]), ts)
     if not timed:
         builder.note("no times: pasted without them")
         del builder.header["clock"]
+    elif not naive:
+        builder.header["clock"] = "utc"
     elif local is None:
         builder.note(clock.NAIVE)
     if state.stdio:

@@ -18,6 +18,10 @@ _ABSOLUTE = {
     "server-client": "s2c", "server": "s2c", "fromserver": "s2c", "from-server": "s2c", "toclient": "s2c",
     "to-client": "s2c", "server->editor": "s2c", "remote→local": "s2c", "remote->local": "s2c",
 }  # fmt: skip
+_PARTY = "client|server|editor|host|local|remote|c|s"
+_CLIENTS = re.compile("client|editor|host|local|c")
+_BACK = ("<-", "<--", "<=", "←")
+_PARTIES = re.compile(f"({_PARTY})(-+>|=+>|→|⇒|to|-to-|<--?|<=|←)({_PARTY})")
 _SENT = {
     "send",
     "sent",
@@ -67,12 +71,16 @@ def direction(word: Any) -> str | None:
     plain = word.strip().lower().replace(" ", "").replace("_", "-")
     if plain in _ABSOLUTE:
         return _ABSOLUTE[plain]
+    both = _PARTIES.fullmatch(plain)
+    if both is not None and (_CLIENTS.fullmatch(both[1]) is None) != (_CLIENTS.fullmatch(both[3]) is None):
+        return "c2s" if (_CLIENTS.fullmatch(both[1]) is not None) == (both[2] not in _BACK) else "s2c"
     return "sent" if plain in _SENT else "received" if plain in _RECEIVED else None
 
 
 _WORD = re.compile(
     r"(?i)\b(received|receiving|receive|recv|sent|sending|send|incoming|outgoing|inbound|outbound"
-    r"|client ?(?:->|→|to) ?server|server ?(?:->|→|to) ?client|(?:from|to) (?:client|server)|read|write)\b"
+    r"|(?:client|server|editor|host|c|s) ?(?:-+>|=+>|→|⇒|to|<--?|<=|←) ?(?:client|server|editor|host|c|s)"
+    r"|(?:from|to) (?:client|server)|read|write)\b"
     r"|(-->|<--|>>>|<<<|->|<-|→|←|>>|<<)"
 )
 
