@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -16,6 +17,7 @@ from mcplab.cli import app, run
 from mcplab.cli.display import coloured
 
 ROOT = Path(__file__).parents[1]
+HEADER = {"kind": "header", "format": "mcplab-trace", "version": 1, "transport": "stdio"}
 TRACE = str(Path(__file__).with_name("fast_agent") / "mini405-auto.jsonl")
 
 
@@ -108,3 +110,28 @@ def test_on_a_real_terminal(no_color):
     assert "steps merged into each" in plain
     assert all(len(line) <= 70 for line in plain.splitlines() if not line.startswith("mcp calls"))
     assert ("●" if not no_color else "✖") in plain
+
+
+def drawn(path: Path, tmp_path: Path, *arguments: str) -> set[str]:
+    """The texts of the chart that ``timeline`` writes."""
+    out = tmp_path / "chart.svg"
+    result = CliRunner().invoke(app, ["timeline", str(path), "-o", str(out), *arguments])
+    assert result.exit_code == 0, result.output
+    return set(re.findall(r"<text[^>]*>([^<]*)</text>", out.read_text(encoding="utf-8")))
+
+
+def test_a_chart_of_one_instance_or_up_to_a_moment_shows_no_more(tmp_path):
+    both = tmp_path / "both.jsonl"
+    rows = []
+    for n, (conn, name) in enumerate((("c1", "one"), ("c2", "two"))):
+        who = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}
+        hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": who}
+        rows.append({"kind": "message", "seq": n, "conn": conn, "dir": "c2s", "msg": hello})
+    both.write_text("\n".join(map(json.dumps, [HEADER, *rows])), encoding="utf-8")
+    assert {"both@c1", "both@c2"} <= drawn(both, tmp_path, "--axis", "seq")
+    assert not {"both@c1", "both@c2"} & drawn(both, tmp_path, "--axis", "seq", "--instance", "both@c2")
+    whole = drawn(Path(TRACE), tmp_path)
+    assert {"tools/call", "DELETE"} <= whole
+    until = drawn(Path(TRACE), tmp_path, "--end", "2026-11-30T09:36:57Z", "--steps", "20", "--step-seconds", "1")
+    assert "tools/call" not in until
+    assert any("one symbol per 1 s" in text for text in until)
