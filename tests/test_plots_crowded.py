@@ -131,3 +131,12 @@ def test_events_without_a_channel_are_nothing_to_draw() -> None:
     })  # fmt: skip
     with pytest.raises(ValueError, match="no event of these frames was on a channel"):
         plots.timeline(HANDSHAKE.iloc[:0], events=opened)
+
+
+def test_a_strip_alone_shows_as_many_rows_as_a_page_holds_and_counts_the_others() -> None:
+    index = pd.MultiIndex.from_tuples([(f"i{n:03}", "STDIO") for n in range(300)], names=["instance", "channel"])
+    frame = pd.DataFrame({n: ["request"] * 300 for n in range(3)}, index=index)
+    ax = plots.timeline(frame)
+    assert "252 more rows left out; name an instance to see its own." in said(ax)
+    assert figure_of(ax).get_size_inches()[1] < 20
+    assert not any("left out" in text for text in said(plots.timeline(frame.iloc[:48])))

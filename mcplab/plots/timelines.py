@@ -23,6 +23,8 @@ from mcplab.plots.strip import Strip
 
 _MANY: Final = 600
 """More messages than this are drawn as densities."""
+_ROWS: Final = 48
+"""Rows of a strip that stands alone."""
 _COVERED: Final = 40
 """So too where more marks than this, and more than a third of them, would lie on others."""
 _NAMED: Final = 80
@@ -343,7 +345,10 @@ def _merged(streams: np.ndarray, limit: int) -> list[tuple[float, float, float]]
 
 def _only_strip(frame: pd.DataFrame, ax: Axes | None, title: str | None, caption: str | None, theme: str) -> Axes:
     """The strip alone, from a frame of ``mcplab.timeline``."""
-    made = strip.from_frame(frame)
+    more = len(frame) - _ROWS
+    made = strip.from_frame(frame.iloc[:_ROWS])
+    if more > 0:
+        caption = f"{_count(more, 'more row')} left out; name an instance to see its own. {caption or ''}".strip()
     several = len({lane.instance for lane in made.lanes}) > 1
     clock = isinstance(frame.columns, pd.DatetimeIndex)
     with paper.page(theme) as ground:
