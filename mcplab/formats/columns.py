@@ -7,7 +7,7 @@ a piece of decoded lines at once, and the objects go; ``Events`` makes them agai
 from __future__ import annotations
 
 import gc
-import operator
+import io
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
@@ -17,12 +17,15 @@ from msgspec import UNSET, Raw, UnsetType
 
 from mcplab.model import Event, Http
 
-CHUNK = 1 << 15  # what a decoded piece needs fits the cache
+CHUNK = 1 << 17  # what a decoded piece needs fits the cache
 BLOCK = 1 << 23  # message texts are kept in blocks of about this size
+COUNTED = 1 << 19  # bytes whose lines are counted at once
+WAITING = 1 << 19  # bytes of HTTP facts that are turned into numbers at once
+MANY = 1 << 15  # names are turned into numbers so many at once
 STAMP = 27  # characters of a time as recorders write it
 
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_STAMP = b"0000-00-00T00:00:00.000000Z"
+_STAMP = b"0000-00-00T00:00:00.000000Z\n"
 _EXCHANGE = b'"exchange":"'
 _headers = msgspec.json.Decoder(dict[str, str])
 
@@ -107,7 +110,7 @@ class Columns:
 
     def __init__(self) -> None:
         self.seq = array("q")
-        self.stamps: list[str] = []  # times, STAMP characters each, a text a piece
+        self.stamps: list[bytes] = []  # times, STAMP characters each, a text a piece
         self.peers = Codes()
         self.peer = array("i")
         self.dir = bytearray()  # c, s, or - for none
@@ -125,60 +128,77 @@ class Columns:
         self.sizes = array("q")
         self.blocks: list[bytes] = []  # texts of the messages, one behind the other
         self.pieces: list[tuple[int, int, int, int]] = []  # (block, from, to, messages)
-        self._pending: list[bytes] = []
-        self._fill = 0
+        self._block = io.BytesIO()
+        self._texts = io.BytesIO()  # of HTTP facts, not yet numbers, a line each
+        self._waiting = 0
+        self._names: list[Any] = []  # of peers, not yet numbers
 
     def take(self, made: list[_Line]) -> bool:
         """Add events; False where one of them needs a second look."""
-        stamps = [event.ts for event in made]
         try:
-            text = "".join(stamps)  # type: ignore[arg-type]
+            text = "\n".join([event.ts for event in made]) + "\n"  # type: ignore[misc]
         except TypeError:
             return False
-        if not text.isascii() or text.encode().translate(_DIGITS) != _STAMP * len(made):
-            return False
-        if set(map(len, stamps)) != {STAMP}:  # type: ignore[arg-type]
+        if not text.isascii() or (stamps := text.encode()).translate(_DIGITS) != _STAMP * len(made):
             return False
         start = len(self.seq)
         raws = [event.msg for event in made]
         try:
-            joined = b"".join(raws)  # type: ignore[arg-type]
+            sizes = array("q", list(map(len, raws)))  # type: ignore[arg-type]
             self.at.extend(range(start, start + len(made)))
         except TypeError:  # not every event has a message
             if not self._others(made, start):
                 return False
             raws = [raw for raw in raws if raw is not UNSET]
-            joined = b"".join(raws)  # type: ignore[arg-type]
+            sizes = array("q", list(map(len, raws)))  # type: ignore[arg-type]
         self._http(made)
         frames = [event.sse for event in made]
         if frames.count(UNSET) != len(frames):
             self.framed.extend(number for number, each in enumerate(frames, start) if each is not UNSET)
-        self.stamps.append(text)
-        self.seq.extend([event.seq for event in made])
-        self.peer.extend(map(self.peers.__getitem__, [event.conn for event in made]))
+        self.stamps.append(stamps.replace(b"\n", b""))
+        self.seq.extend(array("q", [event.seq for event in made]))
+        self._names += [event.conn for event in made]
+        if len(self._names) >= MANY:
+            self._number()
         dirs = [event.dir for event in made]
         try:
             self.dir += "".join(dirs).encode()[::3]  # type: ignore[arg-type]
         except TypeError:
             self.dir += "".join("-" if each is UNSET else each[0] for each in dirs).encode()
-        self.sizes.extend(map(len, raws))  # type: ignore[arg-type]
+        self.sizes.extend(sizes)
         if raws:
-            self.pieces.append((len(self.blocks), self._fill, self._fill + len(joined), len(raws)))
-            self._pending.append(joined)
-            self._fill += len(joined)
-            if self._fill >= BLOCK:
+            begin = self._block.tell()
+            self._block.write(b"".join(raws))  # type: ignore[arg-type]
+            self.pieces.append((len(self.blocks), begin, self._block.tell(), len(raws)))
+            if self._block.tell() >= BLOCK:
                 self.flush()
         return True
 
+    def _number(self) -> None:
+        """Turn names of peers into numbers: Arrow finds the few different ones among many much faster."""
+        import numpy as np
+        import pyarrow as pa
+
+        names, self._names = self._names, []
+        try:
+            found = pa.array(names, type=pa.string()).dictionary_encode()
+        except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):  # not every event names one
+            self.peer.extend(array("i", [self.peers[name] for name in names]))
+            return
+        known = np.array([self.peers[name] for name in found.dictionary.to_pylist()], dtype="int32")
+        self.peer.frombytes(known[found.indices.to_numpy()].tobytes())
+
     def flush(self) -> None:
         """Close a block."""
-        if self._pending:
-            self.blocks.append(b"".join(self._pending))
-            self._pending, self._fill = [], 0
+        if self._block.tell():
+            self.blocks.append(self._block.getvalue())  # no copy: what was written is a bytes object already
+            self._block = io.BytesIO()
 
     def done(self) -> None:
         """Let go of what only reading needs."""
         self.flush()
+        self._number()
+        self._settle()
         self._heads.clear()
         self._tails.clear()
 
@@ -200,17 +220,73 @@ class Columns:
     def _http(self, made: list[_Line]) -> None:
         texts: list[Any] = [event.http for event in made]
         try:
-            parts = [bytes(text).rpartition(_EXCHANGE) for text in texts]
-            places = list(map(self._heads.__getitem__, [part[0] for part in parts]))
-            exchanges = list(map(self._tails.__getitem__, [part[2] for part in parts]))
-        except (TypeError, _OtherOrderError, msgspec.DecodeError):  # not every event has them, or in another order
-            places, exchanges = [], []
-            for text in texts:
-                place, exchange = (0, UNSET) if text is UNSET else self._heads.whole(bytes(text))
-                places.append(place)
-                exchanges.append(self.exchanges[exchange])
-        self.fact.extend(places)
-        self.exchange.extend(exchanges)
+            self._texts.write(b"\n".join(texts))
+        except TypeError:  # not every event has them
+            self._settle()
+            self._slowly([None if text is UNSET else bytes(text) for text in texts])
+            return
+        self._texts.write(b"\n")
+        self._waiting += len(made)
+        if self._texts.tell() >= WAITING:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Turn the texts of HTTP facts that wait into numbers, all at once where they end as recorders write them."""
+        data, count = self._texts.getvalue(), self._waiting
+        self._texts, self._waiting = io.BytesIO(), 0
+        if not count or self._quickly(data, count):
+            return
+        texts = data[:-1].split(b"\n")
+        if len(texts) != count:
+            raise _OtherOrderError
+        self._slowly(texts)
+
+    def _quickly(self, data: bytes, count: int) -> bool:
+        """Heads and tails by turns. A text with more or less than one exchange would put a head in a tail's place,
+        which no tail can look like."""
+        words, where = numbered(data.replace(_EXCHANGE, b"\n"))
+        if len(where) != 2 * count:
+            return False
+        try:
+            exchanges = known(words, where[1::2], self._tails)
+            places = known(words, where[::2], self._heads)
+        except (_OtherOrderError, msgspec.DecodeError):
+            return False
+        self.exchange.frombytes(exchanges)
+        self.fact.frombytes(places)
+        return True
+
+    def _slowly(self, texts: list[bytes | None]) -> None:
+        """Texts in any order, or none."""
+        for text in texts:
+            place, exchange = (0, UNSET) if text is None else self._heads.whole(text)
+            self.fact.append(place)
+            self.exchange.append(self.exchanges[exchange])
+
+
+def numbered(lines: bytes) -> tuple[list[bytes], Any]:
+    """The different lines, in the order of their first sight, and of each line its place there."""
+    import numpy as np
+    import pyarrow as pa
+
+    ends = np.flatnonzero(np.frombuffer(lines, "u1") == 10) + 1
+    offsets = np.zeros(len(ends) + 1, dtype="int64")
+    offsets[1:] = ends
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(lines)]
+    found = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).dictionary_encode()
+    return [line[:-1] for line in found.dictionary.to_pylist()], found.indices.to_numpy()
+
+
+def known(words: list[bytes], where: Any, codes: Codes) -> bytes:
+    """The numbers (int32, as bytes) that ``codes`` gives for the words at these places."""
+    import numpy as np
+
+    used = np.zeros(len(words), dtype=bool)
+    used[where] = True
+    made = np.zeros(len(words), dtype="int32")
+    for place in np.flatnonzero(used).tolist():
+        made[place] = codes[words[place]]
+    return made[where].tobytes()
 
 
 def gather(data: bytes, start: int) -> Columns | None:
@@ -225,21 +301,30 @@ def gather(data: bytes, start: int) -> Columns | None:
 
 
 def _gather(data: bytes, start: int) -> Columns | None:
+    import numpy as np
+
     columns, view, size = Columns(), memoryview(data), len(data)
+    breaks = np.frombuffer(data, "u1")
+    counted, events = start, 0
     while start < size:
         end = data.find(b"\n", start + CHUNK) + 1 or size
         try:
             made = _lines.decode_lines(view[start:end])
-            if len(made) != data.count(b"\n", start, end) + (end == size and data[-1:] != b"\n"):
-                return None
             if not columns.take(made):
                 return None
-        except (msgspec.DecodeError, RecursionError, OverflowError):
+            if end == size:
+                columns.done()
+        except (msgspec.DecodeError, RecursionError, OverflowError, _OtherOrderError):
             return None
+        events += len(made)
         start = end
-    columns.done()
-    seq = columns.seq
-    if not seq or seq[0] < 0 or not all(map(operator.lt, seq, seq[1:])):
+        if start - counted >= COUNTED or start == size:  # one event a line?
+            lines = int(np.count_nonzero(breaks[counted:start] == 10))  # several times faster than bytes.count
+            if events != lines + (start == size and data[-1:] != b"\n"):
+                return None
+            counted, events = start, 0
+    seq = np.frombuffer(columns.seq, "int64")
+    if not len(seq) or seq[0] < 0 or not (seq[1:] > seq[:-1]).all():
         return None
     return columns
 

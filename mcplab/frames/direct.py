@@ -8,6 +8,7 @@ and the walk over the events has to do it. tests/test_direct.py holds both again
 from __future__ import annotations
 
 import gc
+import io
 from array import array
 from bisect import bisect_right
 from itertools import accumulate
@@ -20,7 +21,7 @@ from msgspec import UNSET, Raw, Struct, field
 
 from mcplab import channels, envelope
 from mcplab.envelope import Opt, Result, Text
-from mcplab.formats.columns import Codes, Columns
+from mcplab.formats.columns import MANY, Codes, Columns, known, numbered
 from mcplab.frames.links import Link, client_of, instances
 from mcplab.frames.posts import Posts
 from mcplab.frames.table import blocks, build, coded, combined, constant, pick, stamps, times
@@ -74,6 +75,7 @@ class Shells:
         self.methods = Codes({UNSET: 0, "initialize": INITIALIZE, "ping": PING})
         self.ids = Codes({b"": 0})
         method, ident = array("i"), array("i")
+        names, waiting = io.BytesIO(), 0  # ids, a line each, not yet numbers
         self.inside: dict[int, _Inside] = {}
         result, error = bytearray(), bytearray()
         blocks, number = list(map(memoryview, columns.blocks)), 0
@@ -87,10 +89,16 @@ class Shells:
                 plain += bytes(count)
             if len(made) != count:
                 raise msgspec.DecodeError("not one object a message")
-            method.extend(map(self.methods.__getitem__, [shell.method for shell in made]))
-            # no line break can be in an id: this is the quick way to make bytes of many
-            ids = b"\n".join([b"" if (raw := shell.id) is UNSET else raw for shell in made]).split(b"\n")
-            ident.extend(map(self.ids.__getitem__, ids))
+            method.extend(array("i", list(map(self.methods.__getitem__, [shell.method for shell in made]))))
+            names.write(b"\n".join([b"" if (raw := shell.id) is UNSET else raw for shell in made]))
+            names.write(b"\n")
+            waiting += count
+            if waiting >= MANY or number + count == len(columns.at):
+                words, where = numbered(names.getvalue())
+                if len(where) != waiting:
+                    raise msgspec.DecodeError("a line break in an id")
+                ident.frombytes(known(words, where, self.ids))
+                names, waiting = io.BytesIO(), 0
             result += bytes([shell.result is not UNSET for shell in made])
             errors = [shell.error for shell in made]
             error += bytes(count) if errors.count(UNSET) == count else bytes([each is not UNSET for each in errors])

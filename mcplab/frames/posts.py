@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -130,9 +131,9 @@ class Posts:
     def _assign(self, columns: Columns, peer: np.ndarray) -> None:
         """As ``exchange.assign``: sessions are connections; an event without an exchange is its peer's next one's."""
         heads, names = self._heads, list(columns.peers)
-        session = [head.session for head in heads]
+        codes: Codes = Codes({None: 0})
+        session = np.array([codes[head.session] for head in heads])
         version = [head.version for head in heads]
-        sessions: dict[str, int] = {}
         starts: dict[int, int] = {}
         conns = self.conns
 
@@ -140,37 +141,54 @@ class Posts:
             starts[at] = starts.get(at, 0) + 1
             return conns[names[at] if starts[at] == 1 else f"{names[at]}.{starts[at]}"]
 
-        request = self._request.tolist()
-        homes: list[int] = []
-        owners = peer[self._first].tolist()
-        for number, (owner, ours, theirs, begins) in enumerate(
-            zip(owners, request, self._response.tolist(), self.initializes.tolist(), strict=True)
-        ):
-            asked = session[ours]
-            if begins and (given := session[theirs]) is not None:
-                home = sessions[given] = new(owner)
-            elif asked is not None:
-                home = sessions.get(asked, -1)
-                if home < 0:
-                    home = sessions[asked] = new(owner)
-            else:
-                home = conns[names[owner]]
-            homes.append(home)
-            if home not in self.endpoints:
-                path = self._paths[self.place[number]] or ""
-                self.endpoints[home] = (heads[ours].host or "") + path.split("?", 1)[0]
-        self.header = [version[each] for each in request]
-        home_of = np.array(homes)
+        owners = peer[self._first]
+        asked, given = session[self._request], session[self._response]
+        begins = self.initializes & (given != 0)
+        named = np.where(begins, given, asked)  # the session that an exchange names, if any
+        homes = np.array([conns[name] for name in names])[owners]
+        # a session's connection is the one that began with it, else the first exchange that named it; where it began
+        # only once, before it was named, that holds for all of its exchanges
+        _, first, of = np.unique(named, return_index=True, return_inverse=True)
+        opens = np.zeros(len(named), dtype=bool)
+        opens[first] = True
+        opens = (opens | begins) & (named != 0)
+        if (begins & ~np.isin(np.arange(len(named)), first)).any():
+            homes = np.array(self._homes(named, begins, owners, homes, new))
+        else:
+            made = np.zeros(len(first), dtype="int64")
+            for number in np.flatnonzero(opens).tolist():
+                made[of[number]] = new(int(owners[number]))
+            homes = np.where(named != 0, made[of], homes)
+        for home, number in zip(*(each.tolist() for each in np.unique(homes, return_index=True)), strict=True):
+            path = self._paths[self.place[number]] or ""
+            self.endpoints[home] = (heads[self._request[number]].host or "") + path.split("?", 1)[0]
+        self.header = [version[each] for each in self._request.tolist()]
         inside = self.event >= 0
-        self.conn = np.where(inside, home_of[self.event], self.conn)
+        self.conn = np.where(inside, homes[self.event], self.conn)
         others = np.flatnonzero(~inside)
         if not len(others):
             return
         mine: dict[int, list[int]] = {}
-        for number, owner in enumerate(owners):
+        for number, owner in enumerate(owners.tolist()):
             mine.setdefault(owner, []).append(number)
         for event in others.tolist():
             exchanges = mine.get(int(peer[event]))
             if exchanges:
                 later = int(np.searchsorted(self._first[exchanges], event, side="right"))
                 self.conn[event] = homes[exchanges[min(later, len(exchanges) - 1)]]
+
+    @staticmethod
+    def _homes(
+        named: np.ndarray, begins: np.ndarray, owners: np.ndarray, homes: np.ndarray, new: Callable[[int], int]
+    ) -> list[int]:
+        """The connection of each exchange, one after the other."""
+        sessions: dict[int, int] = {}
+        found = homes.tolist()
+        for number, (name, begun, owner) in enumerate(
+            zip(named.tolist(), begins.tolist(), owners.tolist(), strict=True)
+        ):
+            if name and (begun or name not in sessions):
+                sessions[name] = new(owner)
+            if name:
+                found[number] = sessions[name]
+        return found

@@ -143,9 +143,9 @@ def _micros(text: str | None) -> int:
     return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
 
 
-def stamps(pieces: Sequence[str]) -> np.ndarray:
+def stamps(pieces: Sequence[bytes]) -> np.ndarray:
     """As ``parse_times``, of texts as ``2026-01-05T10:00:00.000000Z`` that stand one behind the other."""
-    data = "".join(pieces).encode()
+    data = b"".join(pieces)
     count = len(data) // STAMP
     ends = pa.py_buffer(np.arange(0, len(data) + 1, STAMP, dtype="int32"))
     array = pa.StringArray.from_buffers(count, ends, pa.py_buffer(data))
