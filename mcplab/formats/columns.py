@@ -256,7 +256,7 @@ class Columns:
         self.fact.frombytes(places)
         return True
 
-    def _slowly(self, texts: list[bytes | None]) -> None:
+    def _slowly(self, texts: Sequence[bytes | None]) -> None:
         """Texts in any order, or none."""
         for text in texts:
             place, exchange = (0, UNSET) if text is None else self._heads.whole(text)
