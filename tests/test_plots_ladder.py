@@ -18,6 +18,7 @@ from mcplab.live.handshakes import handshake
 from mcplab.live.server.demo import DEMO
 from mcplab.plots import alt_text
 from mcplab.plots.delays import seconds
+from mcplab.render.arrows import arrows, how_many, steps
 
 HERE = Path(__file__).with_name("fast_agent")
 
@@ -97,6 +98,14 @@ def test_of_many_steps_a_page_is_drawn_and_the_rest_counted():
     assert "24 more steps follow." in said(ax)
     assert "39 more steps follow." in said(plots.negotiation(messages, limit=1))
     assert_legible(ax)
+
+
+@pytest.mark.parametrize("limit", [1, 4, 9])
+def test_the_first_arrows_and_steps_are_those_of_the_whole(fallback, limit):
+    frames = fallback.messages, fallback.events
+    assert arrows(*frames, limit=limit) == arrows(*frames)[:limit]
+    assert steps(*frames, limit=limit) == steps(*frames)[:limit]
+    assert how_many(*frames) == len(arrows(*frames))
 
 
 def test_arrows_go_from_who_spoke_and_down(fallback):

@@ -14,7 +14,7 @@ from mcplab.look import ACTIVITIES as LOOKS
 from mcplab.look import Ground
 from mcplab.plots import paper
 from mcplab.plots.paper import SMALL, Key, literal, measure, put_row
-from mcplab.render.arrows import Arrow, arrows
+from mcplab.render.arrows import Arrow, arrows, how_many
 
 LIMIT: Final = 26
 """Arrows that a page holds."""
@@ -68,10 +68,9 @@ def sequence(
         A column is missing, there is nothing to draw, or there is no such instance.
     """
     frame, events, notes = one_instance(frame, events, instance)
-    found = arrows(frame, events)
-    shown = found[: max(limit, 1)]
-    if len(found) > len(shown):
-        notes.append(f"{len(found) - len(shown):,} more arrows follow.")
+    shown = arrows(frame, events, limit=max(limit, 1))
+    if (more := how_many(frame, events) - len(shown)) > 0:
+        notes.append(f"{more:,} more arrows follow.")
     with paper.page(theme) as ground:
         ax = _Ladder(shown, theme, ground).draw(ax, title, caption, notes)
     paper.describe(ax, _sentence(shown, title))

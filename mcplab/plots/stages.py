@@ -13,7 +13,7 @@ from mcplab.look import STATES, Ground
 from mcplab.plots import paper
 from mcplab.plots.ladder import one_instance
 from mcplab.plots.paper import SMALL, Key, literal, put_row
-from mcplab.render.arrows import Step, steps
+from mcplab.render.arrows import Step, how_many_steps, steps
 
 GOOD: Final = STATES["true"]._replace(word="good", meaning="got a result")
 BAD: Final = STATES["false"]._replace(word="bad", meaning="got none")
@@ -66,13 +66,13 @@ def negotiation(
         missing = [name for name in ("seq", "sender", "kind", "method", "message") if name not in frame.columns]
         if missing:
             raise ValueError(f"this is no messages frame: it has no column {missing[0]!r}")
-        found: Sequence[Step] = steps(frame, events)
+        found: Sequence[Step] = steps(frame, events, limit=max(limit, 1))
+        more = how_many_steps(frame) - len(found)
     else:
-        found = [_of_handshake(number, one) for number, one in enumerate(frame)]
-    if len(found) > max(limit, 1):
-        more = len(found) - max(limit, 1)
+        found = [_of_handshake(number, one) for number, one in enumerate(frame)][: max(limit, 1)]
+        more = len(frame) - len(found)
+    if more > 0:
         notes.append(f"{more:,} more step{'' if more == 1 else 's'} follow{'s' if more == 1 else ''}.")
-        found = found[: max(limit, 1)]
     with paper.page(theme) as ground:
         ax = _draw(found, ax, title, caption, notes, theme, ground)
     paper.describe(ax, _sentence(found, title))

@@ -11,6 +11,7 @@ import pandas as pd
 from mcplab import jsontext
 from mcplab.capabilities import flatten
 from mcplab.spec import META_CAPABILITIES
+from mcplab.told import safe
 
 NEEDED: Final = ("seq", "sender", "kind", "method", "message")
 META_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
@@ -50,8 +51,8 @@ class Step(NamedTuple):
     settled: int | None
 
 
-def arrows(messages: pd.DataFrame, events: pd.DataFrame | None = None) -> list[Arrow]:
-    """The arrows of a ladder, in the wire's order.
+def arrows(messages: pd.DataFrame, events: pd.DataFrame | None = None, *, limit: int | None = None) -> list[Arrow]:
+    """The arrows of a ladder, in the wire's order: the first ``limit``, which is quick however many follow.
 
     Args:
         messages: ``trace.messages`` or rows of it; needed are seq, sender, kind, method and message.
@@ -60,11 +61,13 @@ def arrows(messages: pd.DataFrame, events: pd.DataFrame | None = None) -> list[A
     Raises:
         ValueError: a column is missing, or there is nothing to draw.
     """
-    rows = list(_rows(messages, events))
+    rows = list(_rows(messages, events, limit))
     if not rows:
         raise ValueError("nothing to draw: the frame has no messages")
     rows.sort(key=lambda row: (row["seq"], row.get("part") or 0))
-    at = {step.seq if step.settled is None else step.settled: step.so for step in steps(messages, events)}
+    rows = rows[:limit]
+    settled = steps(messages, events, limit=limit)  # more of them than arrows cannot be on the page
+    at = {step.seq if step.settled is None else step.settled: step.so for step in settled}
     stamps = [row["ts"] for row in rows if row.get("ts") is not None and not pd.isna(row["ts"])]
     first = stamps[0] if stamps else None
     conns = {row.get("conn") for row in rows}
@@ -81,20 +84,35 @@ def arrows(messages: pd.DataFrame, events: pd.DataFrame | None = None) -> list[A
     return out
 
 
-def _rows(messages: pd.DataFrame, events: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
+def how_many(messages: pd.DataFrame, events: pd.DataFrame | None = None) -> int:
+    """How many arrows there are without a limit."""
+    return len(messages) + (0 if events is None else len(_silent(events)))
+
+
+def _silent(events: pd.DataFrame) -> pd.DataFrame:
+    """What is no message and has an arrow all the same: GET and DELETE, refusals, text that is no JSON-RPC."""
+    kind = events["kind"]
+    refused = (events["status"].astype("Int64") >= 400).fillna(False)
+    shown = refused | events["http_method"].isin(["GET", "DELETE"])
+    return events[(kind == "unparsed") | ((kind == "http") & shown)]
+
+
+def _rows(messages: pd.DataFrame, events: pd.DataFrame | None, limit: int | None) -> Iterator[dict[str, Any]]:
     missing = [name for name in NEEDED if name not in messages.columns]
     if missing:
         raise ValueError(f"this is no messages frame: it has no column {missing[0]!r}")
-    yield from messages.astype(object).where(messages.notna(), None).to_dict("records")  # type: ignore[misc]
+    yield from _records(messages, limit)
     if events is None:
         return
-    silent = events[events["kind"].isin(["http", "unparsed"])]
-    for row in silent.astype(object).where(silent.notna(), None).to_dict("records"):
-        asks = row["sender"] == "client"
-        refused = row["status"] is not None and row["status"] >= 400
-        if row["kind"] == "unparsed" or refused or row["http_method"] in ("GET", "DELETE"):
-            yield {**row, "method": None, "message": row["text"] or "", "part": None,
-                   "status": None if asks else row["status"]}  # fmt: skip
+    for row in _records(_silent(events), limit):
+        yield {**row, "method": None, "message": row["text"] or "", "part": None,
+               "status": None if row["sender"] == "client" else row["status"]}  # fmt: skip
+
+
+def _records(frame: pd.DataFrame, limit: int | None) -> list[dict[str, Any]]:
+    if limit is not None:
+        frame = frame.sort_values("seq", kind="stable").head(limit)
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[return-value]
 
 
 def _plain_activity(row: dict[str, Any]) -> str:
@@ -191,17 +209,20 @@ def _string(text: str | None) -> str:
 # Negotiation -------------------------------------------------------------------------------------------
 
 
-def steps(messages: pd.DataFrame, events: pd.DataFrame | None = None) -> list[Step]:
+def steps(messages: pd.DataFrame, events: pd.DataFrame | None = None, *, limit: int | None = None) -> list[Step]:
     """The negotiation of these messages: each server/discover and initialize of the client, with its outcome.
+
+    The first ``limit``; None: all.
 
     A fallback is read from what came after: an initialize that follows a discover without a result. ``events``
     (``trace.events``) adds refusals that carried no message.
     """
-    rows = _negotiation(messages)
+    following = _records(_negotiation(messages), None if limit is None else limit + 1)
+    rows = following[:limit]
     out: list[Step] = []
     parts = zip(rows, _found(messages, rows), _refusals(rows, events), strict=True)
     for number, (row, answer, refusal) in enumerate(parts):
-        later = rows[number + 1] if number + 1 < len(rows) else None
+        later = following[number + 1] if number + 1 < len(following) else None
         version = row.get("version") or _string(_get(row["message"] or "", "params", "protocolVersion"))
         asked = f"{row['method']} ({version})" if version else str(row["method"])
         good = answer is not None and answer["kind"] == "response"
@@ -212,13 +233,17 @@ def steps(messages: pd.DataFrame, events: pd.DataFrame | None = None) -> list[St
     return out
 
 
-def _negotiation(messages: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = messages[
+def how_many_steps(messages: pd.DataFrame) -> int:
+    """How many steps there are without a limit."""
+    return len(_negotiation(messages))
+
+
+def _negotiation(messages: pd.DataFrame) -> pd.DataFrame:
+    return messages[
         (messages["kind"] == "request")
         & messages["method"].isin(["initialize", "server/discover"])
         & (messages["sender"] != "server")
     ]
-    return rows.astype(object).where(rows.notna(), None).to_dict("records")  # type: ignore[return-value]
 
 
 def _found(messages: pd.DataFrame, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
@@ -301,9 +326,10 @@ def mermaid(messages: pd.DataFrame, events: pd.DataFrame | None = None, *, limit
 
     Names from a trace are escaped as Mermaid wants it (``#59;``), so none can end its line or start a command.
     """
-    found = arrows(messages, events)
+    found = arrows(messages, events, limit=limit)
+    more = how_many(messages, events) - len(found)
     lines = ["sequenceDiagram", "    participant C as client", "    participant S as server"]
-    for one in found[:limit]:
+    for one in found:
         label = " - ".join(part for part in (one.label, one.matters) if part)
         label = _shown(f"[{one.conn}] {label}" if one.conn else label)
         tail = "x" if one.activity == "error" else ">>"
@@ -315,8 +341,8 @@ def mermaid(messages: pd.DataFrame, events: pd.DataFrame | None = None, *, limit
             lines.append(f"    Note over C,S: {label} (sender not known)")
         if one.decides:
             lines.append(f"    Note over C,S: {_shown(one.decides)}")
-    if len(found) > limit:
-        lines.append(f"    Note over C,S: and {len(found) - limit} more")
+    if more > 0:
+        lines.append(f"    Note over C,S: and {more} more")
     return "\n".join(lines) + "\n"
 
 
