@@ -33,6 +33,7 @@ _RC: Final[dict[Any, Any]] = {
     "svg.hashsalt": "mcplab",
     "pdf.fonttype": 42,
     "savefig.bbox": "tight",
+    "text.hinting": "none",  # else letters are moved to whole pixels, and a text's length depends on the resolution
 }
 _PNG_DPI: Final = 200
 

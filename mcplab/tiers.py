@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import pandas as pd
 
@@ -104,7 +105,16 @@ def observed(traces: Any, party: str) -> pd.DataFrame:
 
 
 def used(traces: Any) -> pd.DataFrame:
-    """What traffic did with it: a row a path of each party and instance (``exercised``)."""
+    """What traffic did with it: a row a path of each party and instance (``exercised``), found out once a Traces."""
+    if traces not in _used:
+        _used[traces] = _uses(traces)
+    return _used[traces].copy(deep=False)
+
+
+_used: WeakKeyDictionary[Any, pd.DataFrame] = WeakKeyDictionary()
+
+
+def _uses(traces: Any) -> pd.DataFrame:
     table = exercised(traces)
     links = traces.connections.drop_duplicates("instance").set_index("instance")
     links = links.rename(columns={"selected": "revision"})

@@ -168,7 +168,8 @@ class Picture:
         figure = chart if hasattr(chart, "savefig") else chart.get_figure(root=True)
         self.alt = safe(" ".join(filter(None, (getattr(ax, ALT, "") for ax in figure.axes))))
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
+        with plt.rc_context({"text.hinting": "none"}):  # else a text's length depends on the resolution
+            figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
         plt.close(figure)
         self.png = buffer.getvalue()
         self.width = round(int.from_bytes(self.png[16:20], "big") * 120 / dpi)  # a little larger than on paper

@@ -24,7 +24,7 @@ LAYERS = [
     "frames rulebook",  # 3: the tables, the rules
     "traces render",  # 4: Trace and Traces, and how they are shown
     "published tiers varying disputes keeping provenance feed",  # 5: what documents say, and what varies
-    "live plots exports publication corpus notes sources stories strips",  # 5: wire, figures, pages, files
+    "live plots exports publication corpus sources stories strips",  # 5: wire, figures, pages, files
     "widgets report lab rulebook_commands cli __main__",  # 6: what people start
 ]
 TYPE_ONLY: set[tuple[str, str]] = set()

@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from mcplab import DEMO, handshake, notes, stories
+from mcplab import DEMO, contradictions, handshake, promises, stories, variance
 from mcplab.comparison import compare, reach
 from mcplab.data import notebooks_dir
 from mcplab.report.execute import execute, find, parametrized
@@ -166,8 +166,13 @@ def frame(traces):
 
 
 @pytest.fixture(scope="module")
-def table(traces):
-    return notes.against(notes.read_note(), traces).set_index("client")
+def varied(traces):
+    return variance(traces)
+
+
+@pytest.fixture(scope="module")
+def found(traces):
+    return contradictions(traces, stories.gathered(None))
 
 
 def test_who_is_there(traces):
@@ -207,12 +212,52 @@ def test_fast_agent_varies(frame, traces):
     assert sent["instances"].sum() == 48
 
 
-def test_every_example_of_what_varies_is_so(frame, traces):
-    for row in stories.what_varies(frame, traces).itertuples():
-        trace, _, seq = str(row.example).rpartition("#")
-        rows = traces[trace].declarations
-        found = rows[(rows["seq"] == int(seq)) & (rows["party"] == "client") & (rows["path"] == row.path)]["state"]
-        assert list(found) == ([] if row.state == "absent" else [row.state])
+def test_what_it_varies_with(varied):
+    said = repr(stories.accounted(varied))
+    assert "- with a setting: 37 paths of ai-sdk-mcp, codex, fast-agent, " in said
+    assert "- with how it was started: 6 paths of codex, gemini-cli and mcp-remote" in said
+    assert "- with the release: 16 paths of codex, mastra-mcp, mcp-inspector-cli, opencode and python-sdk" in said
+    assert "- with transport: 4 paths of codex" in said
+
+
+def test_every_message_behind_a_difference_shows_it(varied, traces):
+    for row in varied.itertuples():
+        for proofs, state in ((row.evidence_a, row.state_a), (row.evidence_b, row.state_b)):
+            name, _, seq = proofs.split(" ")[0].rpartition("#")
+            rows = traces[name].declarations
+            here = rows[(rows["seq"] == int(seq)) & (rows["party"] == "client") & (rows["path"] == row.path)]["state"]
+            assert state == "varies" or list(here) == ([] if state == "absent" else [state]), row
+
+
+def test_fast_agent_by_its_settings(varied):
+    """Sampling is switched for the whole process, and on again, but never off, for one server."""
+    own = varied[(varied["client"] == "fast-agent") & (varied["factor"] == "configuration")]
+    rows = {
+        (row.path, row.name, row.a, row.b, row.given): (row.state_a, row.state_b)
+        for row in own.astype(object).where(own.notna(), None).itertuples(index=False)
+    }
+    none, off = '{"mode": "none"}', '{"mcp.client.auto_sampling": false}'
+    assert rows["elicitation", "server_entry.elicitation", None, none, None] == ("object", "absent")
+    assert rows["sampling", "mcp.client.auto_sampling", None, "false", None] == ("object", "absent")
+    model = '{"model": "passthrough"}'
+    assert rows["sampling", "server_entry.sampling", None, model, off] == ("absent", "object")
+    alone = [key for key in rows if key[0] == "sampling" and key[1].startswith("server_entry") and key[4] is None]
+    assert alone == []
+    assert {key[1] for key in rows if key[0] == "roots"} == {"server_entry.roots"}
+
+
+def test_drift(frame, varied, tmp_path):
+    picture = stories.drift_chart(frame, varied, str(tmp_path / "drift"))
+    assert picture.alt.startswith("5 of 8 clients declared differently in another release with all else equal: ")
+    assert sorted(file.suffix for file in tmp_path.iterdir()) == [".pdf", ".png", ".svg"]
+
+
+def test_what_became_of_what_was_declared(traces):
+    said = repr(stories.kept(promises(traces)))
+    assert "declared and, when it was used, it worked: 2 paths, 11 releases, as roots of fast-agent 0.10.48 (" in said
+    assert "used although it was not declared: 1 path, 5 releases, as roots of cline 3.0.65 (" in said
+    assert "declared, and not answered when it was used: 1 path, 4 releases" in said
+    assert "refused when it was used" not in said
 
 
 def test_fast_agent_declares_differently_to_two_servers_of_one_file(traces):
@@ -223,53 +268,42 @@ def test_fast_agent_declares_differently_to_two_servers_of_one_file(traces):
     assert '"elicitation": {"mode": "none"}' in said
 
 
-def test_goose_stands_on_the_document_alone(table):
-    row = table.loc["goose"]
-    assert row["document"] == "less than it implements"
-    assert row["captures"] == "not among these captures"
-    assert row["source"] == "document only"
-    assert list(table.index) == ["goose", "Codex CLI", "opencode", "Cline", "fast-agent"]
+def test_goose_stands_on_the_document_alone(traces):
+    said = repr(stories.uncaptured(stories.gathered(None), traces))
+    assert said.startswith("Of goose no capture is here")
+    assert "By the document, goose implements elicitation.url and does not declare it." in said
 
 
-def test_codex_declares_more_than_the_document_says(table, traces):
-    assert re.search(r"0\.171\.0 also declares experimental in \d+ of 30", table.loc["Codex CLI", "differences"])
+def test_one_claim_is_wrong_and_the_messages_prove_it(found, traces):
+    wrong = found[found["reason"] == "wrong"]
+    assert [(row.client, row.path, row.what) for row in wrong.itertuples()] == [("fast-agent", "sampling", "settings")]
+    assert "- 1: wrong, as far as can be told" in repr(stories.disagreement(found))
+    said = repr(stories.disproof(found, traces))
+    assert "says that sampling is switched by server_entry." in said
+    proofs = dict(re.findall(r"^Configured with (.*), event .*:\n(\{\n(?:.*\n)*?\})$", said, re.MULTILINE))
+    assert '"sampling"' in proofs['{"server_entry": {"sampling": null}, "mcp.client": {}}']  # not off by its own entry
+    off = '"mcp.client": {"auto_sampling": false}}'
+    assert '"sampling"' not in proofs['{"server_entry": {}, ' + off]
+    assert '"sampling"' in proofs['{"server_entry": {"sampling": {"model": "passthrough"}}, ' + off]  # on again
+    assert repr(stories.disproof(found[found["reason"] != "wrong"], traces)) == "No claim here can be called wrong."
+
+
+def test_codex_declares_more_than_the_document_says(found, traces):
+    rows = found[(found["client"] == "codex") & (found["tier"] == "read")].set_index("path")
+    assert rows["reason"].to_dict() == dict.fromkeys(["experimental", "extensions"], "differs by configuration")
     rows = compare(stories.of_client(traces, ["codex"]), by=["client_version", "transport"])
     assert rows.loc["experimental", ("0.129.0", "stdio")] == "absent"
     assert rows.loc["experimental", ("0.171.0", "http")] == "absent"
     assert rows.loc["experimental", ("0.171.0", "stdio")] == "varies"
 
 
-def test_an_older_opencode_declares_nothing(table):
-    assert table.loc["opencode", "captures"] == "1.3.2: nothing; 1.18.33: roots"
-    assert table.loc["opencode", "differences"] == "1.3.2 leaves out roots in 1 of 1"
+def test_an_older_opencode_declares_nothing(found):
+    row = found[(found["client"] == "opencode") & (found["tier"] == "read")].iloc[0]
+    assert (row["path"], row["reason"], row["found_version"]) == ("roots", "changed since", "1.3.2")
 
 
-def test_cline_is_as_the_document_says(table):
-    assert table.loc["Cline", "captures"] == "3.0.65: nothing"
-    assert table.loc["Cline", "differences"] == ""
-
-
-def test_fast_agent_sampling_is_not_switched_per_server(table, traces):
-    assert (
-        "sampling left out in 9 instances, always by a setting for the whole process"
-        in table.loc["fast-agent", "differences"]
-    )
-    settings = notes.by_setting(traces, "fast-agent").set_index(["server_entry", "whole_process"])
-    off = '{"mcp.client": {"auto_sampling": false}}'
-    assert settings.loc[("", ""), ["sampling", "elicitation", "roots"]].tolist() == ["yes", "yes", "no"]
-    assert settings.loc[("", off), "sampling"] == "no"
-    assert (
-        settings.loc[('{"sampling": {"model": "passthrough"}}', off), "sampling"] == "yes"
-    )  # on again for that server
-    assert settings.loc[('{"sampling": null}', ""), "sampling"] == "yes"  # and not off by its own entry
-    assert settings.loc[('{"elicitation": {"mode": "none"}}', ""), "elicitation"] == "no"
-    assert settings.loc[('{"roots": []}', ""), "roots"] == "no"
-    said = repr(notes.switched(notes.read_note(), traces, "fast-agent"))
-    assert "elicitation: declared under some server entries and not under others" in said
-    assert "roots: declared under some server entries and not under others" in said
-    assert "sampling: declared under every server entry tried" in said
-    assert "not borne out here as it stands: sampling left out" in said
-    assert 'the server entry {"sampling": {"model": "passthrough"}} did switch sampling on.' in said
+def test_cline_is_as_the_document_says(found):
+    assert found[(found["client"] == "cline") & (found["tier"] == "read")].empty
 
 
 def test_who_falls_back_and_why(traces):
@@ -318,10 +352,24 @@ def test_a_mutated_capture_changes_what_is_said(traces, tmp_path, captures):
     (tmp_path / source.name).write_text(
         text.replace('"capabilities": {}', '"capabilities": {"roots": {}}'), encoding="utf-8"
     )
-    table = notes.against(notes.read_note(), read_traces(tmp_path)).set_index("client")
-    assert table.loc["opencode", "differences"] == ""
-    assert table.loc["opencode", "captures"] == "1.3.2: roots"
-    assert table.loc["fast-agent", "source"] == "document only"
+    found = contradictions(read_traces(tmp_path), stories.gathered(None))
+    assert "read" not in set(found[found["against"] == "observed"]["tier"])
+    assert found[(found["client"] == "opencode") & (found["path"] == "roots")]["found"].tolist()[0] == "yes"
+
+
+def test_a_claim_of_ones_own_is_held_against_a_capture_of_ones_own(tmp_path):
+    hello = stories.hello({"roots": {}}, {})
+    hello[0][1]["params"]["clientInfo"] = {"name": "mystery-client", "version": "0.0.1"}
+    make_trace(hello).save(tmp_path / "mine.jsonl")
+    note = tmp_path / "note.md"
+    note.write_text(
+        "---\nid: n\n---\n| Client | Declares |\n|---|---|\n| mystery-client | nothing |\n", encoding="utf-8"
+    )
+    lesson = parametrized(LESSONS["06-claims"].notebook, {"TRACES": "mine.jsonl", "CLAIMS": ["note.md"], "OUT": "."})
+    assert execute(lesson, tmp_path, timeout=SECONDS) == ""
+    assert "Something speaks against 1 claim" in outputs(lesson)
+    rows = (tmp_path / "tables" / "contradictions.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[1].startswith("mystery-client,client,roots,declares,read,no,")
 
 
 def test_what_is_told_can_do_no_harm():

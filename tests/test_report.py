@@ -262,7 +262,15 @@ def test_the_command(tmp_path):
     page = Page((tmp_path / "site/index.html").read_text(encoding="utf-8"))
     text = " ".join(page.texts)
     assert "9 captures of 1 client in 2 releases" in text
-    for client in ("fast-agent 0.10.48", "typescript-sdk", "gemini-cli"):
+    for client in ("typescript-sdk", "smolagents", "mcp-remote"):
         assert client not in text
+    assert "Method The input is 9 captures of 1 client in 2 releases" in " ".join(text.split())
+    records = json.loads((tmp_path / "site/observed.json").read_text(encoding="utf-8"))["instances"]
+    assert [one["client"]["product"] for one in records] == ["opencode"] * 9
+    assert "observed.json" in [value for _, key, value in page.attributes if key == "href"]
+    for file in ("charts/drift.pdf", "charts/tiers.svg", "charts/claims.svg", "tables/contradictions.tex",
+                 "tables/variance.parquet", "tables/promises.html", "tables/cells.csv",
+                 "tables/declarations-paper.tex"):  # fmt: skip
+        assert (tmp_path / "site" / file).stat().st_size > 50
     for file in ("charts/declarations.svg", "charts/versions.png", "charts/timeline-legacy.svg", "tables/reach.csv"):
         assert (tmp_path / "site" / file).stat().st_size > 50

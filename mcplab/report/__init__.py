@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcplab.data import notebooks_dir
+from mcplab.feed import observed_json
 from mcplab.model import MCPLabError
+from mcplab.provenance import methods
 from mcplab.report.execute import Lesson, find, run
-from mcplab.report.page import index
+from mcplab.report.page import OBSERVED, index
 from mcplab.sources import BUNDLED, load
 from mcplab.stories import overview
 from mcplab.told import count
@@ -46,8 +48,8 @@ def build(traces: Sequence[str] | None, folder: Path, *, timeout: int = 300, not
 
     Args:
         traces: files, folders, globs, ``bundled:NAME``; None: the bundled captures.
-        folder: where ``index.html``, ``notebooks/``, ``charts/`` and ``tables/`` go; what an earlier report left there
-            is removed, anything else stays.
+        folder: where ``index.html``, ``observed.json``, ``notebooks/``, ``charts/`` and ``tables/`` go; what an earlier
+            report left there is removed, anything else stays.
         timeout: seconds that one cell may take.
         notebooks: where the notebooks are; default: the bundled ones.
 
@@ -65,8 +67,10 @@ def build(traces: Sequence[str] | None, folder: Path, *, timeout: int = 300, not
         run(lessons, folder, _parameters(traces, folder), timeout=timeout)
         outputs = _outputs(folder)
         page = folder / "index.html"
-        page.write_text(index(read, overview(read), lessons, folder, outputs), encoding="utf-8")
-        files = [page, *(folder / name for lesson in lessons for name in lesson.files), *outputs]
+        page.write_text(index(read, overview(read), lessons, folder, outputs, methods(read)), encoding="utf-8")
+        records = folder / OBSERVED
+        records.write_text(observed_json(read), encoding="utf-8")
+        files = [page, records, *(folder / name for lesson in lessons for name in lesson.files), *outputs]
         names = sorted(file.relative_to(folder).as_posix() for file in files)
         (folder / MANIFEST).write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
     except OSError as error:

@@ -28,6 +28,9 @@ AGAIN: Final = (
     '<code>make report TRACES="file folder glob"</code> or <code>mcplab report FILE...</code>'
 )
 
+OBSERVED: Final = "observed.json"
+"""The records of all instances, beside the page."""
+
 _WORDS: Final = 160
 """Characters of a cell that the index shows."""
 
@@ -115,8 +118,10 @@ def notebook_page(title: str, body: str) -> str:
 # The index -----------------------------------------------------------------------------------------
 
 
-def index(traces: Traces, about: Told, lessons: Sequence[Lesson], folder: Path, outputs: Sequence[Path]) -> str:
-    """The page that shows everything: what was read, what could not be, notebooks, charts, tables."""
+def index(
+    traces: Traces, about: Told, lessons: Sequence[Lesson], folder: Path, outputs: Sequence[Path], method: str = ""
+) -> str:
+    """The page that shows everything: what was read, what could not be, notebooks, charts, tables, the method."""
     body = [
         "<header><h1>What clients and servers declare, and how they talk</h1>",
         f"<p>{_text(about.blocks[0])}</p></header>\n<main>",
@@ -124,6 +129,7 @@ def index(traces: Traces, about: Told, lessons: Sequence[Lesson], folder: Path, 
         _notebooks(lessons),
         _charts(folder, outputs),
         _tables(folder, outputs),
+        _method(method),
         f"</main>\n<footer><p>mcplab {_text(__version__)}. {AGAIN}</p></footer>",
     ]
     return _page("mcplab report", "\n".join(filter(None, body)), STYLE, _policy(_hash(STYLE)))
@@ -151,6 +157,16 @@ def _notebooks(lessons: Sequence[Lesson]) -> str:
             f'<span class="muted">(<a href="{source}">{_text(lesson.name)}.ipynb</a>)</span>{error}</li>'
         )
     return f'<section id="notebooks"><h2>Notebooks, as run on these captures</h2><ul>{"".join(items)}</ul></section>'
+
+
+def _method(text: str) -> str:
+    """The paragraph for a write-up, and the records behind all of it."""
+    if not text:
+        return ""
+    return (
+        f'<section id="method"><h2>Method</h2><p>{_text(text)}</p><p class="files">A record an instance, for machines: '
+        f'<a href="{OBSERVED}" download>{OBSERVED}</a></p></section>'
+    )
 
 
 def _href(name: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from mcplab.sources import load, of_client
 from mcplab.stories.broken import behind, breach_chart, breach_headline, breaches, broken_by_client
 from mcplab.stories.declared import (
+    accounted,
     configuration,
+    drift_chart,
     era_headline,
     example,
     fallbacks,
     headline,
+    kept,
     losses,
     most_varied,
     objects,
@@ -19,8 +22,8 @@ from mcplab.stories.declared import (
     quote,
     side_by_side,
     spread,
-    what_varies,
 )
+from mcplab.stories.documents import disagreement, disproof, gathered, sources, uncaptured
 from mcplab.stories.rulings import asks, exchange, explained, gates, hello, judged, layers, play, rule, topics
 from mcplab.stories.wire import about, chart, crossed, discoveries, opening, pick, silent, strip, waits
 from mcplab.told import Code, Name, Picture, Told
@@ -31,6 +34,7 @@ __all__ = [
     "Picture",
     "Told",
     "about",
+    "accounted",
     "asks",
     "behind",
     "breach_chart",
@@ -40,16 +44,21 @@ __all__ = [
     "chart",
     "configuration",
     "crossed",
+    "disagreement",
     "discoveries",
+    "disproof",
+    "drift_chart",
     "era_headline",
     "example",
     "exchange",
     "explained",
     "fallbacks",
     "gates",
+    "gathered",
     "headline",
     "hello",
     "judged",
+    "kept",
     "layers",
     "load",
     "losses",
@@ -66,9 +75,10 @@ __all__ = [
     "rule",
     "side_by_side",
     "silent",
+    "sources",
     "spread",
     "strip",
     "topics",
+    "uncaptured",
     "waits",
-    "what_varies",
 ]

@@ -9,9 +9,8 @@ import msgspec
 import pandas as pd
 
 from mcplab.capabilities import unflatten
-from mcplab.comparison import compare, diff, speaking
-from mcplab.model import STATES
-from mcplab.told import Code, Name, Told, count, series
+from mcplab.comparison import diff, speaking
+from mcplab.told import Code, Name, Picture, Told, count, series
 from mcplab.traces import Trace, Traces
 from mcplab.varying import configuration
 from mcplab.versions import label_key
@@ -165,27 +164,64 @@ def proof(frame: pd.DataFrame, traces: Traces) -> Told:
     return Told("No cell here says that something is declared.")
 
 
-def what_varies(frame: pd.DataFrame, traces: Traces, who: Any = None) -> pd.DataFrame:
-    """For each path that varies in one column: which state how often, with an example capture each.
+def accounted(varied: pd.DataFrame) -> Told:
+    """``variance`` in words: with what how many paths of which client vary."""
+    if varied.empty:
+        return Told("Nothing varies here: there are no two runs of one client that declare differently.")
+    lines: list[Any] = []
+    for factor, rows in varied.groupby("factor"):
+        paths = rows.groupby("client", sort=False)["path"].nunique()
+        said = f"with {FACTORS.get(str(factor), str(factor))}: {count(int(paths.sum()), 'path')} of "
+        lines.append((said, *series([str(name) for name in paths.index], most=40)))
+    return Told("Two runs that differed in one thing alone declared differently", lines)
 
-    Columns: path, state, instances, example. ``who``: default as in ``spread``.
-    """
-    who = most_varied(frame) if who is None else who
-    names = ["path", "state", "instances", "example"]
-    if who is None:
-        return pd.DataFrame(columns=names)
-    each = compare(_only(traces, who), by="instance")
-    out: list[tuple[str, str, int, str]] = []
-    for path in frame.index[frame[who] == "varies"]:
-        if path == "$" or path not in each.index:
-            continue
-        states = each.loc[path]
-        for state in (*STATES, "varies", "unknown"):
-            mine = states.index[states == state]
-            if len(mine):
-                trace, seq = each.attrs["evidence"][path, mine[0]][0]
-                out.append((path, state, len(mine), f"{trace}#{seq}"))
-    return pd.DataFrame(out, columns=names)
+
+FACTORS = {
+    "version": "the release", "sub-command": "how it was started", "configuration": "a setting",
+    "server": "the server", "request": "the request, within one connection", "connection": "the connection, in one run",
+    "unknown": "nothing that was recorded",
+}  # fmt: skip
+
+
+def drift_chart(frame: pd.DataFrame, varied: pd.DataFrame, path: str, caption: str | None = None) -> Picture | Told:
+    """Draw ``plots.drift``, write it to ``path``, show it; a sentence where no client has two releases."""
+    from mcplab.exports import export
+    from mcplab.plots import drift
+
+    clients = frame.columns.get_level_values("client")
+    if not clients.duplicated().any():
+        return Told("Of no client here there are captures of two releases, so there is no drift to draw.")
+    alone = varied[varied["factor"] == "version"]
+    several = sorted({str(client) for client in clients[clients.duplicated()]})
+    some = alone["client"].nunique()
+    title = f"{some} of {count(len(several), 'client')} declared differently in another release with all else equal"
+    ax = drift(frame, variance=varied, title=title, caption=caption)
+    export(ax, path)
+    return Picture(ax)
+
+
+KEPT = {
+    "kept": "declared and, when it was used, it worked", "declared, never used": "declared, and in no run used",
+    "used undeclared": "used although it was not declared", "refused": "declared, and refused when it was used",
+    "unanswered": "declared, and not answered when it was used", "broke a rule": "a rule of it was broken",
+    "never apart": "never declared without another one",
+}  # fmt: skip
+
+
+def kept(found: pd.DataFrame) -> Told:
+    """``promises`` in words: what became of how many declared paths, and whose."""
+    if found.empty:
+        return Told("No client here declared anything, and nothing was asked of any.")
+    lines: list[Any] = []
+    for kind, words in KEPT.items():
+        rows = found[found["kind"] == kind]
+        if len(rows):
+            releases = rows[["client", "client_version"]].fillna("unknown").drop_duplicates()
+            said = f"{words}: {count(rows['path'].nunique(), 'path')}, {count(len(releases), 'release')}, as "
+            row = rows.iloc[0]
+            lines.append((said, Name(row["path"]), " of ", Name(" ".join(releases.iloc[0])),
+                          f" ({str(row['evidence']).split(' ')[0]})"))  # fmt: skip
+    return Told("Of each release and path, over all its runs:", lines)
 
 
 ANSWERS = {
