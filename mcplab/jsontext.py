@@ -13,9 +13,10 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# possessive (++, *+): else the engine remembers each character to come back to, a hundred bytes for every one
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _SCALAR = re.compile(r"[^ \t\r\n,\]}]+")
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 _WORD = {"{": "object", "[": "array", '"': "string", "t": "true", "f": "false", "n": "null"}
 

@@ -48,7 +48,7 @@ _ALONE = ({"protocolVersion", "capabilities", "serverInfo"}, {"supportedVersions
 _MEMBERS = set(_MEMBER.values())
 _OTHER = {"c2s": "s2c", "s2c": "c2s"}
 _LOOKS_LIKE_ANSWER = re.compile(
-    r'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*,\s*"(?:result|error)"'
+    r'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*("(?:[^"\\]++|\\.)*+"|-?\d+)\s*,\s*"(?:result|error)"'
 )
 
 Dir = str | UnsetType
