@@ -221,7 +221,7 @@ class _Log:
             self.early += 1
             return
         servers = [self.section] if self.section else list(self.last)
-        conn = self.last[servers[0]].name if len(servers) == 1 and servers[0] in self.last else UNSET
+        conn = self.last[servers[0]].name if len(servers) == 1 and servers[0] in self.last else self.section or UNSET
         self.builder.add("stderr", number, conn=conn, dir="s2c", raw=line)
 
     def _rescue(self, number: int, server: str, ts: str | UnsetType, rest: str) -> int:
