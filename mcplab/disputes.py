@@ -218,7 +218,7 @@ class _Case:
         rows = self.varied(path)
         rows = rows[rows["factor"].isin(("configuration", "sub-command"))]
         alone = list(dict.fromkeys(rows.loc[rows["given"].isna(), "name"]))
-        within = rows[[_below(name, names) for name in rows["name"]]]
+        within = rows[rows["name"].map(lambda name: _below(name, names)).astype(bool)]
         if not tried or within["given"].isna().any():
             return
         said = f"switched by {', '.join(alone)}" if alone else "switched by no setting that was tried"

@@ -226,7 +226,8 @@ def test_on_a_cluster_and_what_may_be_lost_there(what, a_day, tmp_path):
         assert re.match(r"the scheduler was lost after \d+ of \d+ parts .*build again: what is done stays$", said)
         corpus.build(a_day, out)
     else:
-        assert said["parts"] == said["new"] > 4
+        # the worker that was killed may have made a part and died before it said so: then it is found there, not new
+        assert said["parts"] - (what == "worker") <= said["new"] <= said["parts"] > 4
     assert tree(out) == tree(corpus.build(a_day, tmp_path / "whole").home)
     names = corpus.open(out).instances["instance"]
     assert names.is_unique

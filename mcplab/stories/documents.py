@@ -70,10 +70,13 @@ def disproof(found: pd.DataFrame, traces: Traces) -> Told:
 def uncaptured(told: pd.DataFrame, traces: Traces) -> Told:
     """Clients whose source somebody read and nobody captured here: what they declare and implement, by the document."""
     known = {*traces.connections["client"].dropna(), *traces.connections["client_info"].dropna()}
+    spoken = {*told["client"].dropna(), *told["name"].dropna()}
+    silent = sorted(set(traces.connections["client"].dropna()) - spoken)
+    unheard: list[Any] = [("No document here speaks of ", *series(silent), ".")] if silent else []
     rows = told[(told["tier"] == "read") & ~told["client"].isin(known) & ~told["name"].isin(known)]
     rows = rows[rows["declares"].isin(["yes", "no", "varies"]) | rows["implements"].isin(["yes", "no", "varies"])]
     if rows.empty:
-        return Told("Each client whose source was read here was captured, too.")
+        return Told("Each client whose source was read here was captured, too.", *unheard)
     names = list(dict.fromkeys(rows["name"]))
     less = rows[(rows["declares"] == "no") & (rows["implements"] == "yes")]
     said: list[Any] = [
@@ -83,4 +86,4 @@ def uncaptured(told: pd.DataFrame, traces: Traces) -> Told:
         ("By the document, ", Name(row.name), " implements ", Name(row.path), " and does not declare it.")
         for row in less[["name", "path"]].itertuples(index=False)
     ]
-    return Told(*said, rows[["name", "path", "declares", "implements", "when", "evidence"]])
+    return Told(*said, *unheard, rows[["name", "path", "declares", "implements", "when", "evidence"]])
