@@ -307,13 +307,13 @@ def test_a_recipe_says_what_it_needs(name):
 def test_a_recipe_can_be_filled_in(one, name, transport):
     _, config = one.configuration(name)
     places = ("home", "work", "scripts", "bin", "command", "url", "command_b", "url_b")
-    values = {**{word: f"/{word}" for word in places}, "closed": observing.CLOSED, **texts(one, config, transport)}
+    values = {**{word: f"/a-{word}" for word in places}, "closed": observing.CLOSED, **texts(one, config, transport)}
     words = [filled(word, values) for word in config.command or one.command]
     given = [filled(text, values) for text in {**one.env, **config.env}.values()]
     contents = {filled(file.path, values): filled(file.text, values) for file in one.files}
     assert not any("{{" in text for text in (*words, *given, *contents.values()))
     for path, text in contents.items():
-        assert path.startswith(("/home/", "/work/", "/scripts/"))
+        assert path.startswith(("/a-home/", "/a-work/", "/a-scripts/"))
         if path.endswith((".json", ".yaml")):
             json.loads(text)
         elif path.endswith(".toml"):
@@ -321,7 +321,7 @@ def test_a_recipe_can_be_filled_in(one, name, transport):
         elif path.endswith(".py"):
             compile(text, path, "exec")
     if transport == "http":
-        assert any("/url" in text for text in (*words, *given, *contents.values())) or "MCPLAB_URL" in str(contents)
+        assert any("/a-url" in text for text in (*words, *given, *contents.values())) or "MCPLAB_URL" in str(contents)
 
 
 def test_a_file_that_is_no_recipe_says_so(tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sdk import callbacks
 
 from mcplab import ABSENT, exercised, handshake, read_trace, spec
 from mcplab.live import standing
@@ -171,25 +172,13 @@ def test_a_modern_client_is_asked_in_rounds_what_it_declared_first(transport, tm
 def test_the_official_sdk_client_is_challenged(mode, given, tmp_path):
     import anyio
     import mcp
-    from mcp import types as known
 
-    types: Any = known
-
-    async def roots(context: Any) -> Any:
-        return types.ListRootsResult(roots=[types.Root(uri="file:///sdk")])
-
-    async def sampling(context: Any, params: Any) -> Any:
-        words = types.TextContent(type="text", text="sampled")
-        return types.CreateMessageResult(role="assistant", content=words, model="m")
-
-    async def elicitation(context: Any, params: Any) -> Any:
-        return types.ElicitResult(action="accept", content={"name": "sdk-user"})
-
-    had = {"roots": ("list_roots_callback", roots), "sampling": ("sampling_callback", sampling),
-           "elicitation": ("elicitation_callback", elicitation)}  # fmt: skip
+    parameter = {"roots": "list_roots_callback", "sampling": "sampling_callback",
+                 "elicitation": "elicitation_callback"}  # fmt: skip
+    chosen = {parameter[one]: callbacks()[parameter[one]] for one in given}
 
     async def talk(url: str) -> None:
-        async with mcp.Client(url, mode=mode, **{had[one][0]: had[one][1] for one in given}) as client:  # type: ignore[arg-type]
+        async with mcp.Client(url, mode=mode, **chosen) as client:
             for _ in CALLS:
                 with contextlib.suppress(mcp.MCPError):  # it gives a call up where it cannot give what is asked
                     assert (await client.call_tool("echo", {"text": "hi"})).content

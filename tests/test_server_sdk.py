@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from sdk import callbacks
 
 from mcplab.live.handshakes import handshake
 from mcplab.live.proxy import Proxy
@@ -32,22 +33,6 @@ def _sdk() -> Any:
     return mcp, types
 
 
-async def _callbacks() -> dict[str, Any]:
-    _, types = _sdk()
-
-    async def roots(context: Any) -> Any:
-        return types.ListRootsResult(roots=[types.Root(uri="file:///sdk")])
-
-    async def sampling(context: Any, params: Any) -> Any:
-        words = types.TextContent(type="text", text="sampled")
-        return types.CreateMessageResult(role="assistant", content=words, model="m")
-
-    async def elicitation(context: Any, params: Any) -> Any:
-        return types.ElicitResult(action="accept", content={"name": "sdk-user"})
-
-    return {"list_roots_callback": roots, "sampling_callback": sampling, "elicitation_callback": elicitation}
-
-
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize(
     ("mode", "serves"),
@@ -62,7 +47,7 @@ def test_its_client_and_the_demo_server(transport, mode, serves):
         async def told(done: float, total: float | None, message: str | None) -> None:
             progress.append(done)
 
-        async with mcp.Client(target, mode=mode, **await _callbacks()) as client:
+        async with mcp.Client(target, mode=mode, **callbacks()) as client:
             assert client.protocol_version == ("2025-11-25" if "legacy" in (mode, serves) else "2026-07-28")
             assert "echo" in [tool.name for tool in (await client.list_tools()).tools]
             echoed = await client.call_tool("echo", {"text": "hello"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mcplab.cli.options import SETTINGS, Bundled, Claims, Clients, Output, Shown, Sources, captures, claimed, left_out
-from mcplab.cli.output import Format, show, wrote
+from mcplab.cli.output import Format, save, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def _give(frame: pd.DataFrame, table: str, kind: Format, output: Path | None) -> None:
     if output is not None:
-        from mcplab.exports import export
-
-        wrote(export(frame, output))
+        save(frame, output)
     else:
         show(frame, kind, columns=BRIEF[table])
 

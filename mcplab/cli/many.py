@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mcplab.cli.options import SETTINGS, Output, Party, Shown
-from mcplab.cli.output import Format, matrix, note, safe, say, show, wrote
+from mcplab.cli.output import Format, matrix, note, safe, save, say, show
 
 if TYPE_CHECKING:
     from mcplab.corpus import Corpus
@@ -92,9 +92,7 @@ def sql(
     """
     frame = _opened(home, client, version, since, until).sql(query)
     if output is not None:
-        from mcplab.exports import export
-
-        wrote(export(frame, output))
+        save(frame, output)
     else:
         show(frame, kind)
     return 0
@@ -119,9 +117,7 @@ def compare(
     found = _opened(home, client, version, since, until)
     frame = found.compare(by=keys[0] if len(keys) == 1 else keys, party=party)
     if output is not None:
-        from mcplab.exports import export
-
-        wrote(export(frame, output))
+        save(frame, output)
     elif kind is Format.text:
         say(matrix(frame))
     else:

@@ -159,6 +159,13 @@ def _letter(n: int) -> str:
     return text
 
 
+def save(frame: pd.DataFrame, output: Path) -> None:
+    """Export a table, its suffix says as what, and say so."""
+    from mcplab.exports import export
+
+    wrote(export(frame, output))
+
+
 def wrote(files: Iterable[Path]) -> None:
     """Say on stderr which files were written."""
     note(f"wrote {', '.join(map(str, files))}")

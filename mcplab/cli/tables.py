@@ -21,7 +21,7 @@ from mcplab.cli.options import (
     claimed,
     left_out,
 )  # fmt: skip
-from mcplab.cli.output import Format, matrix, safe, say, show, wrote
+from mcplab.cli.output import Format, matrix, safe, save, say, show
 from mcplab.model import TraceError
 
 if TYPE_CHECKING:
@@ -87,9 +87,7 @@ def _columns(given: str | None, frame: pd.DataFrame, table: str) -> list[str]:
 
 
 def _write(frame: Any, output: Path) -> int:
-    from mcplab.exports import export
-
-    wrote(export(frame, output))
+    save(frame, output)
     return 0
 
 
