@@ -109,7 +109,7 @@ def test_what_a_report_leaves(report):
     )
     assert found == [
         "charts/matrix.png", "charts/matrix.svg", "index.html", "manifest.json", "notebooks/01-small.html",
-        "notebooks/01-small.ipynb", "tables/matrix.csv", "tables/matrix.md",
+        "notebooks/01-small.ipynb", "observed.json", "tables/matrix.csv", "tables/matrix.md",
     ]  # fmt: skip
     assert json.loads((folder / "out" / "manifest.json").read_text()) == [n for n in found if n != "manifest.json"]
     assert "2 captures, 1 notebook, 4 charts and tables, 3 files could not be read" in done.summary
@@ -262,7 +262,7 @@ def test_the_command(tmp_path):
     page = Page((tmp_path / "site/index.html").read_text(encoding="utf-8"))
     text = " ".join(page.texts)
     assert "9 captures of 1 client in 2 releases" in text
-    for client in ("typescript-sdk", "smolagents", "mcp-remote"):
+    for client in ("typescript-sdk", "smolagents", "gemini-cli"):  # mcp-remote is among the formats that are named
         assert client not in text
     assert "Method The input is 9 captures of 1 client in 2 releases" in " ".join(text.split())
     records = json.loads((tmp_path / "site/observed.json").read_text(encoding="utf-8"))["instances"]
