@@ -30,7 +30,9 @@ class Kernel:
         self.client.wait_for_ready(timeout=60)
 
     def run(self, code: str, *, interrupt_at: str | None = None, timeout: float = 60) -> tuple[str, str]:
-        ident = self.client.execute(code)
+        return self.result(self.client.execute(code), interrupt_at=interrupt_at, timeout=timeout)
+
+    def result(self, ident: str, *, interrupt_at: str | None = None, timeout: float = 60) -> tuple[str, str]:
         printed, error, end = "", "", time.monotonic() + timeout
         while time.monotonic() < end:
             try:
@@ -104,7 +106,7 @@ def _labelled(call: str) -> str:
 
 
 def test_twenty_calls_with_errors_and_interrupts_between(kernel):
-    printed, error = kernel.run("import sys; print('nest_asyncio' in sys.modules)")
+    printed, error = kernel.run("import sys; print('nest_asyncio2' in sys.modules)")
     assert (printed, error) == ("False\n", "")  # not before the first call
     for number, (call, expected) in enumerate([*CALLS, *CALLS[:7]]):
         printed, error = kernel.run(_labelled(call))
@@ -116,6 +118,15 @@ def test_twenty_calls_with_errors_and_interrupts_between(kernel):
             assert error == "KeyboardInterrupt", printed
             assert time.monotonic() - before < 60
             assert kernel.run("health()") == (HEALTHY, "")
+    assert kernel.run("health()") == (HEALTHY, "")
+
+
+def test_cells_that_wait_their_turn_are_run(kernel):
+    """Run All of JupyterLab sends all cells at once: the kernel has the next ones while a handshake runs."""
+    calls = ["handshake(DEMO)", "handshake(DEMO(transport='http'))", "handshake(DEMO, mode='legacy')"]
+    sent = [kernel.client.execute(_labelled(call)) for call in calls]
+    labels = ["2026-07-28 (modern)\n", "2026-07-28 (modern)\n", "2025-11-25 (forced legacy)\n"]
+    assert [kernel.result(ident) for ident in sent] == [(label, "") for label in labels]
     assert kernel.run("health()") == (HEALTHY, "")
 
 

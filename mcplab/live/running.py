@@ -16,7 +16,7 @@ def run(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run ``make()`` to its end and return what it returns.
 
     Without a running loop: a fresh one. Inside a plain asyncio loop (a notebook's cell) that loop is used, made
-    re-entrant by nest-asyncio, which is applied here and not on import. Any other loop cannot be made so: then a
+    re-entrant by nest-asyncio2, which is applied here and not on import. Any other loop cannot be made so: then a
     thread has a loop of its own.
     """
     try:
@@ -25,9 +25,9 @@ def run(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return fresh(make)
     if not isinstance(loop, asyncio.BaseEventLoop):
         return _in_thread(make)
-    import nest_asyncio
+    import nest_asyncio2
 
-    nest_asyncio.apply(loop)
+    nest_asyncio2.apply(loop)
     task = loop.create_task(make())
     try:
         with _interrupts(loop, task) as seen:
@@ -73,7 +73,7 @@ def _interrupts(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Ite
 
 
 def fresh(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """``asyncio.run`` in a thread without a loop; not by that name, which nest-asyncio makes leak loops."""
+    """``asyncio.run`` in a thread without a loop; not by that name, which nest-asyncio2 makes leak loops."""
     with asyncio.Runner() as runner:
         return runner.run(make())
 
