@@ -165,6 +165,8 @@ def calls(odd: int, *, http: bool, session: str = "s1") -> Record:
             add("s2c", {"id": number, "result": answer}, number + 1)
         if number == 35 and odd > 6:
             add("c2s", {"id": 3, "method": "ping"}, 70)
+    if not http:  # the next process is one of the same server
+        events.append({"kind": "close", "conn": session})
     transport = "streamable-http" if http else "stdio"
     found = [msgspec.json.decode(json.dumps(event | {"seq": seq}), type=Event) for seq, event in enumerate(events)]
     return Record({"kind": "header", "format": "mcplab-trace", "version": 1, "transport": transport}, found)

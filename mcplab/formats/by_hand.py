@@ -62,7 +62,9 @@ def _event(item: Mapping[str, Any], exchange: int, seq: int) -> Event:
     fields, http = dict(item), item.get("http")
     if isinstance(http, Mapping) and "exchange" not in http:
         begins = item.get("dir") == "c2s" and "method" in http
-        fields["http"] = {**http, "exchange": f"x{max(exchange + begins, 1)}"}
+        fields["http"] = http = {**http, "exchange": f"x{max(exchange + begins, 1)}"}
+    if isinstance(http, Mapping) and isinstance(http.get("headers"), Mapping):
+        fields["http"] = {**http, "headers": {str(name).lower(): said for name, said in http["headers"].items()}}
     try:
         found = native.from_dicts([fields]).events
     except TraceError as error:

@@ -392,6 +392,8 @@ def _links(record: Record, columns: Columns, posts: Posts, clients: dict[int, Ra
     for number, client in columns.opens:
         if client is not UNSET:
             links[names[posts.conn[number]]].client = client
+    for number in () if posts.http else columns.closes:
+        links[names[posts.conn[number]]].closed.append(number)
     instances(links, name)
     return links
 

@@ -38,6 +38,9 @@ _decode = msgspec.json.Decoder().decode
 MEMO: Final = 20_000
 """Keys whose outcomes are kept."""
 
+SERVERS: Final = 100
+"""Servers at a time that a stdio process may be the successor of."""
+
 
 class Found(NamedTuple):
     """One breach, without the message: a capture may hold many."""
@@ -76,7 +79,8 @@ class Run:
         self.given_era = spec.era(revision) if revision is not None else ""
         self.boards: dict[tuple[str, str | None], Board] = {}
         self.sessions: dict[str, Session] = {}
-        self.instances: dict[str, Instance] = {}
+        self.instances: dict[int, Instance] = {}
+        self._runs = runs(links, wire.transport)
         self.ordinary: frozenset[str] = frozenset()
         self._posts: dict[int, Post] = {}
         self._learner = Learner(wire)
@@ -156,10 +160,10 @@ class Run:
         conn = self.wire.conns[number]
         session = self.sessions.get(conn)
         if session is None:
-            name = self.links[conn].instance
-            instance = self.instances.get(name)
+            run = self._runs[conn]
+            instance = self.instances.get(run)
             if instance is None:
-                instance = self.instances[name] = Instance(name)
+                instance = self.instances[run] = Instance(self.links[conn].instance)
             session = self.sessions[conn] = Session(conn, instance, self.wire.transport)
             session.first_offer = self._offers.get(conn)
             session.ordinary = conn in self.ordinary
@@ -429,6 +433,26 @@ class Run:
             board.kept[rule] += 1
         elif said == CANNOT_TELL:
             board.unknown[rule] += 1
+
+
+def runs(links: dict[str, Link], transport: str | None) -> dict[str, int]:
+    """Connection -> number of the server that it is a run of, so that nothing known of one server is held against
+    another one of the same client: they have one instance and endpoint, and a stdio process follows one that closed."""
+    found: dict[str, int] = {}
+    known: dict[tuple[str, str | None], list[list[int | None]]] = {}  # run, its close
+    for link in sorted(links.values(), key=lambda one: one.first):
+        alike = known.setdefault((link.instance, link.endpoint), [])
+        closed = link.closed[-1] if link.closed else None
+        for one in alike:
+            if transport != "stdio" or (one[1] is not None and one[1] < link.first):
+                found[link.name] = one[0] or 0
+                one[1] = closed
+                break
+        else:
+            found[link.name] = len(found)
+            if len(alike) < SERVERS:
+                alike.append([found[link.name], closed])
+    return found
 
 
 def _framed(sse: Sse) -> bool:

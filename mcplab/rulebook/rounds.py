@@ -54,15 +54,32 @@ def waiting(m: Fact) -> list[Round]:
     return m.session.instance.memory.setdefault("mrtr.rounds", [])
 
 
+def _retried(m: Fact) -> list[Round]:
+    """Rounds that had a retry, of which the answer may have been lost."""
+    return m.session.instance.memory.setdefault("mrtr.retried", [])
+
+
 def origin(m: Fact) -> Round | None:
-    """The round that a retry continues: same target and state, else the latest of its target, else of its state."""
+    """The round that a retry continues: of its target that with its state, with its other parameters, that asked for
+    what it gives, the latest. One that was retried before counts where its state tells it."""
     if not retries(m):
         return None
-    rounds, wanted, state = waiting(m), target(m), m.params.get("requestState", ABSENT)
-    for one in reversed(rounds):
-        if one.target == wanted and type(one.state) is type(state) and one.state == state:
-            return one
-    return next((one for one in reversed(rounds) if one.target == wanted), None)
+    wanted, state = target(m), m.params.get("requestState", ABSENT)
+    rounds = [one for one in waiting(m) if one.target == wanted]
+    if isinstance(state, str) and not any(one.state == state for one in rounds):
+        again = [one for one in _retried(m) if one.target == wanted and one.state == state]
+        if again:
+            return again[-1]
+    if len(rounds) < 2:
+        return rounds[0] if rounds else None
+    own, given = own_params(m), m.params.get("inputResponses")
+    keys = given.keys() if isinstance(given, Mapping) else ()
+
+    def fits(one: Round) -> tuple[bool, bool, bool, int]:
+        alike = type(one.state) is type(state) and one.state == state
+        return alike, one.params == own, all(key in one.asked for key in keys), one.seq
+
+    return max(rounds, key=fits)
 
 
 def learn(m: Fact) -> None:
@@ -74,5 +91,8 @@ def learn(m: Fact) -> None:
             del rounds[:-_LIMIT]
     else:
         before = origin(m)
-        if before is not None:
+        if before is not None and before in waiting(m):
             waiting(m).remove(before)
+            retried = _retried(m)
+            retried.append(before)
+            del retried[:-_LIMIT]

@@ -142,6 +142,8 @@ def notification_202(m: Fact) -> Outcome:
         return UNKNOWN
     if status == 202 or status >= 400:
         return KEPT
+    if 300 <= status < 400:
+        return None  # it goes to another address
     what = post.facts[0].method or post.facts[0].kind
     return broken(f"{what} was answered {status}", related=(post.seq,))
 
@@ -318,15 +320,14 @@ def modern_no_legacy_mechanisms(m: Fact) -> Outcome:
 
 
 def sse_data(m: Fact) -> Outcome:
+    """An event with a name of its own is none of those that carry messages (keep-alives do that): only hinted at."""
     post = streamable(m)
     if post is None or not post.exchange.streams or m.sender != "server":
         return None
-    if m.kind == "text":
-        return broken("an SSE event whose data is no JSON-RPC message")
-    if m.kind == "sse":
-        sse = getattr(m.event, "sse", None)
-        data = getattr(sse, "data", None)
-        if isinstance(data, str) and data.strip():
-            return broken("an SSE event whose data is no JSON-RPC message")
-        return None
+    if m.kind in ("text", "sse"):
+        data = m.text if m.kind == "text" else field(m, "data")
+        if not isinstance(data, str) or not data.strip():
+            return None
+        weak = None if field(m, "event") in (ABSENT, "message") else "low"
+        return broken("an SSE event whose data is no JSON-RPC message", confidence=weak)
     return KEPT

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from mcplab import spec
 from mcplab.model import ABSENT
+from mcplab.rulebook.checks.recall import Recent
 from mcplab.rulebook.facts import Fact, Ids
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
 
@@ -79,11 +80,11 @@ def request_id_reuse(m: Fact) -> Outcome:
     if used is None:
         used = m.session.memory["jsonrpc.ids"] = {"client": Ids(), "server": Ids()}
     if m.method == "initialize" and m.sender == "client" and m.session.phase in ("", "answered"):
-        if m.session.phase == "answered":
+        if m.session.phase == "answered" or not m.session.opened:
             used["client"], used["server"] = Ids(), Ids()  # a new session on the same line
     elif m.method == "initialize" and m.sender == "client" and (m.session.phase == "refused" or _turned_away(m)):
         used["client"] = Ids()  # the first attempt made no session
-    if used[m.sender or "client"].add(ident):
+    if used[m.sender or "client"].add(ident) and not _turned_away(m):
         return broken(f"id {_short(ident)} was used before by the {m.sender} in this session")
     return KEPT if m.session.began or m.method == "initialize" else UNKNOWN
 
@@ -96,9 +97,14 @@ def _over(other: Fact, m: Fact) -> bool:
 
 
 def _turned_away(m: Fact) -> bool:
-    """Was the initialize before this one refused by an HTTP status alone?"""
-    before = [other for other in m.session.open.values() if other.method == "initialize"]
-    return any(_over(other, m) and (other.post.exchange.status or 0) >= 400 for other in before if other.post)
+    """Was the same request refused or redirected before by an HTTP status alone? Then it was never taken."""
+    own = _ident(m)
+    before = [
+        other
+        for other in m.session.open.values()
+        if other.method == m.method and (m.method == "initialize" or _ident(other) == own)
+    ]
+    return any(_over(other, m) and (other.post.exchange.status or 0) >= 300 for other in before if other.post)
 
 
 def in_flight_unique(m: Fact) -> Outcome:
@@ -170,21 +176,34 @@ def _ident(m: Fact) -> Any:
     return m.body.get("id", ABSENT) if isinstance(m.body, dict) else ABSENT
 
 
+def _refused(m: Fact) -> bool:
+    """Is it what an HTTP refusal carries?"""
+    return m.post is not None and (m.post.exchange.status or 0) >= 400
+
+
 def response_id_matches(m: Fact) -> Outcome:
     """Over HTTP an answer may come on a resumed stream, so it is matched within the session."""
     ident = _ident(m)
     if ident is ABSENT or ident is None:
         return None
+    unread: Recent[int] = m.session.memory.setdefault("jsonrpc.unread", Recent())
+    if m.kind == "invalid":
+        unread.put((m.receiver, type(ident), str(ident)), m.seq)
+        return None
     if m.request is not None or m.row < 0:
         asked = m.request
         if asked is not None and _ident(asked) != ident:
+            if _refused(m) and not m.session.instance.modern:
+                return None  # a legacy server turns a modern probe away
             # a modern request pairs with what its own POST brings, whatever id that bears
             return broken(f"id {_short(ident)} answers a request with id {_short(_ident(asked))}", related=(asked.seq,))
         return KEPT
     if m.again:
         return None
-    if m.post is not None and m.post.exchange.status is not None and m.post.exchange.status >= 400:
-        return None  # a refusal of the HTTP layer: what it carries is free before the message was taken
+    if _refused(m):
+        return None  # what the refusal carries is free before the message was taken
+    if m.kind == "error" and (m.sender, type(ident), str(ident)) in unread:
+        return None  # it refuses what was no request
     return broken(f"no request with id {_short(ident)} was sent to the {m.sender}") if m.session.whole else UNKNOWN
 
 
@@ -199,7 +218,7 @@ def response_once(m: Fact) -> Outcome:
 
 
 def request_answered(m: Fact) -> Outcome:
-    """Broken only where the asked party itself ended the connection; else it may still have been at work on it."""
+    """Broken only where the server that was asked itself ended the connection; else it may still have been at work."""
     session = m.session
     if m.kind in ("result", "error"):
         return KEPT if m.method is not None and not m.again else None
@@ -210,7 +229,7 @@ def request_answered(m: Fact) -> Outcome:
     for asked in session.open.values():
         if asked.cancelled is not None or asked.method == "subscriptions/listen" or _not_due(asked):
             continue
-        if by == asked.receiver:
+        if by == asked.receiver == "server":  # a client may shut down at any time
             detail = f"the {by} ended the connection and never answered {asked.method} (id {asked.id})"
             said.append(broken(detail, related=(asked.seq,), absence=True, party=by))
         else:
@@ -273,6 +292,8 @@ def notification_no_response(m: Fact) -> Outcome:
         kind, seq = m.session.last.get(m.receiver, ("", 0))
         if kind != "notification" or m.request is not None or _ident(m) not in (ABSENT, None):
             return None
+        if m.code == -32700:
+            return None  # what could not be read was no notification
         return broken("an answer without an id right after a notification", related=(seq,))
     sent = post.facts
     if m.sender != "server" or not sent or any(fact.kind != "notification" for fact in sent):

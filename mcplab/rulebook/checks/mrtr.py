@@ -10,7 +10,7 @@ from mcplab.model import ABSENT
 from mcplab.rulebook.checks.recall import Recent
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
-from mcplab.rulebook.rounds import asks, origin, own_params, retries, waiting
+from mcplab.rulebook.rounds import Round, asks, origin, own_params, retries, waiting
 from mcplab.spec import META_CAPABILITIES
 
 SUPPORTED: Final = ("tools/call", "prompts/get", "resources/read")
@@ -81,9 +81,9 @@ def request_state_type(m: Fact) -> Outcome:
 # Retries --------------------------------------------------------------------------------------------------
 
 
-def _ground(m: Fact) -> bool:
-    """May a mismatch be judged? On stdio only when no earlier round can be missing from the capture."""
-    return m.session.opened or m.post is not None
+def _ground(m: Fact, before: Round) -> bool:
+    """May a mismatch be judged? Where a round may be missing from the capture, only if all else fits this one."""
+    return m.session.opened or (m.post is not None and before.params == own_params(m))
 
 
 def retry_new_id(m: Fact) -> Outcome:
@@ -94,6 +94,8 @@ def retry_new_id(m: Fact) -> Outcome:
         return UNKNOWN
     ident = m.body.get("id", ABSENT)
     if type(ident) is type(before.ident) and ident == before.ident:
+        if not _ground(m, before):
+            return UNKNOWN
         return broken("the retry has the id of the request that it continues", related=(before.seq,))
     return KEPT
 
@@ -109,7 +111,7 @@ def state_echoed(m: Fact) -> Outcome:
     state = m.params.get("requestState", ABSENT)
     if type(state) is type(before.state) and state == before.state:
         return KEPT
-    if not _ground(m):
+    if not _ground(m, before):
         return UNKNOWN
     how = "is missing" if state is ABSENT else "was changed"
     return broken(f"requestState {how}", related=(before.seq,))
@@ -123,7 +125,7 @@ def state_not_invented(m: Fact) -> Outcome:
         return UNKNOWN
     if before.state is not ABSENT:
         return KEPT if before.state == m.params["requestState"] else None
-    return broken("requestState, though the result had none", related=(before.seq,)) if _ground(m) else UNKNOWN
+    return broken("requestState, though the result had none", related=(before.seq,)) if _ground(m, before) else UNKNOWN
 
 
 def state_only_for_retry(m: Fact) -> Outcome:
@@ -161,7 +163,7 @@ def responses_given(m: Fact) -> Outcome:
     lacks = [key for key in before.asked if key not in given]
     if not lacks:
         return KEPT
-    if not _ground(m):
+    if not _ground(m, before):
         return UNKNOWN
     weak = "low" if len(lacks) < len(before.asked) else None
     return broken(f"no input for {', '.join(map(repr, lacks))}", related=(before.seq,), confidence=weak)
@@ -184,6 +186,8 @@ def response_shape(m: Fact) -> Outcome:
         return broken("inputResponses is no object")
     before = origin(m)
     if before is None:
+        return UNKNOWN
+    if not _ground(m, before):
         return UNKNOWN
     wrong = []
     for key, value in given.items():

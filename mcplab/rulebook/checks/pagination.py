@@ -39,12 +39,15 @@ def _take(m: Fact) -> Any:
     if m.kind == "result":
         cursor = m.result.get("nextCursor")
         if isinstance(cursor, str):
-            seen.put((m.method, cursor), Origin(m))
+            origin = Origin(m)
+            seen.put((m.method, cursor), origin)
+            if m.era != "modern":
+                seen.put((m.method, cursor, m.session.name), origin)  # two servers may give the same
         return None
     cursor = m.params.get("cursor", ABSENT)
     if not isinstance(cursor, str):
         return None
-    return seen.get((m.method, cursor)), seen.whole
+    return seen.get((m.method, cursor, m.session.name)) or seen.get((m.method, cursor)), seen.whole
 
 
 def cursor_from_server(m: Fact) -> Outcome:

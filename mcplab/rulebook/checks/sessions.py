@@ -72,7 +72,8 @@ def missing_id_400(m: Fact) -> Outcome:
 
 
 def terminated_404(m: Fact) -> Outcome:
-    """A session is over after a 2xx to DELETE, or a 404 for its id. What was on its way then is exempt."""
+    """A session is over after a 2xx to DELETE, or a 404 for its id to a POST: to GET and DELETE a server that has
+    neither says 404 too. What was on its way then is exempt."""
     post = streamable(m)
     if post is None or post.headers is None or HEADER not in post.headers:
         return None
@@ -83,7 +84,7 @@ def terminated_404(m: Fact) -> Outcome:
     over = m.session.memory.get("sessions.over", {}).get(used)
     if over is None:
         deleted = post.exchange.method == "DELETE" and 200 <= status < 300
-        if deleted or status == 404:
+        if deleted or (status == 404 and post.exchange.method == "POST"):
             m.session.memory.setdefault("sessions.over", {})[used] = (m.seq, deleted)
         return None
     if post.seq < over[0]:
