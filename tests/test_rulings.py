@@ -203,6 +203,7 @@ def test_a_client_is_told_of_what_it_broke_itself_only(traces, documented):
     for row in documented:
         if row[2] == "client":
             assert row[4] in said
+    assert "(no rows)" not in said  # each has its message below it
 
 
 def test_every_example_in_the_table_is_a_message_that_was_found(traces):
@@ -234,9 +235,9 @@ def test_a_breach_of_a_client_that_nobody_knows(tmp_path):
     assert isinstance(picture, Picture)
     assert "gate.tools-request by the client" in picture.alt
     assert sorted(path.name for path in tmp_path.glob("chart.*")) == ["chart.png", "chart.svg"]
-    assert repr(stories.broken_by_client(traces)).endswith(
-        "- mystery-client 0.0.1: 1 of 1 instance; gate.tools-request; for example mystery#3."
-    )
+    said = repr(stories.broken_by_client(traces))
+    assert "\nmystery-client 0.0.1: 1 of 1 instance; gate.tools-request; for example mystery#3:\n" in said
+    assert '"method":"tools/list"' in said.replace(": ", ":").splitlines()[-1]
     assert stories.breach_headline(traces) == "1 MUST broken: by the client in 1 of 1 instance"
     assert '"method":"tools/list"' in repr(stories.behind(traces))
 
@@ -257,3 +258,8 @@ def test_the_chart_in_the_lesson_is_the_one_of_the_package(traces):
     ax = plots.findings(traces.findings, connections=traces.connections, title=stories.breach_headline(traces))
     assert stories.breach_headline(traces) in plots.alt_text(ax)
     assert figure_of(ax).get_size_inches()[0] <= 10
+
+
+def test_a_message_of_the_handshake_is_shown_alone():
+    trace = make_trace(stories.hello({}, {}))
+    assert '"method":"initialize"' in repr(stories.explained(trace, 0)).replace(": ", ":")

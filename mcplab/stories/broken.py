@@ -100,24 +100,26 @@ def behind(traces: Traces, rule: str | None = None) -> Told:
     before = before[before["seq"] <= seq][columns].tail(6)
     address = spec.spec_url(one["revision"], one["section"]) if spec.is_revision(one["revision"]) else ""
     return Told(
-        head, exchange_of(trace, seq), "The way to it:", before, f"What it is held against: {one['title']}. {address}"
+        head, exchange_of(trace, seq, rows), "The way to it:", before,
+        f"What it is held against: {one['title']}. {address}",
     )  # fmt: skip
 
 
 def broken_by_client(traces: Traces) -> Told:
-    """A line a client release: which rules the client itself broke, in how many of its instances, where to look."""
+    """Each client release that broke a rule itself: which, in how many of its instances, a message that shows it."""
     found = traces.findings.merge(_who(traces), on=["trace", "instance"], how="left")
     whole = found.drop_duplicates(["trace", "instance"]).groupby(["client", "client_version"], dropna=False).size()
     mine = found[(found["verdict"] == "broken") & (found["party"] == "client")]
-    lines: list[tuple[str, ...]] = []
+    blocks: list[Any] = []
     for who, rows in mine.groupby(["client", "client_version"], dropna=False, sort=True):
-        label = _label(*who)
         runs = len(rows.drop_duplicates(["trace", "instance"]))
-        first = rows.iloc[0]
-        lines.append(
-            (Name(label), f": {runs} of {count(int(whole[who]), 'instance')}; ", *series(sorted(set(rows["rule"]))),
-             "; for example ", Name(f"{first['trace']}#{first['seq']}"), ".")
+        firsts = rows.drop_duplicates("rule")
+        places = [f"{one.trace}#{one.seq}" for one in firsts.itertuples()]
+        blocks.append(
+            (Name(_label(*who)), f": {runs} of {count(int(whole[who]), 'instance')}; ", *series(sorted(firsts["rule"])),
+             "; for example ", *series(places), ":")
         )  # fmt: skip
-    if not lines:
+        blocks += [exchange_of(traces[str(one.trace)], int(str(one.seq)), rows) for one in firsts.itertuples()]
+    if not blocks:
         return Told("No client here was seen to break a rule.")
-    return Told("What clients themselves broke, in the release and with the settings that were captured:", lines)
+    return Told("What clients themselves broke, in the release and with the settings that were captured:", *blocks)

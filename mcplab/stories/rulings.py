@@ -101,17 +101,17 @@ def _example(trace: Trace, rule: Rule, which: str, revision: str) -> list[Any]:
 # Exchanges -----------------------------------------------------------------------------------------
 
 
-def exchange(trace: Trace, found: pd.DataFrame | None = None) -> pd.DataFrame:
+def exchange(trace: Trace, found: pd.DataFrame | None = None, *, folded: bool = True) -> pd.DataFrame:
     """What went over the wire, a row an event, with the breaches at their messages.
 
-    A handshake, or a discovery, that breaks nothing is one row.
+    ``folded``: a handshake, or a discovery, that breaks nothing is one row.
 
     Columns: #, who, http (where there is any), message, verdict (where a finding is broken).
     """
     broken = {} if found is None else _at(found)
     events = list(trace)
     rows: list[tuple[str, str, str, str, str]] = []
-    short = _handshake(events, set(broken)) or _discovery(events, set(broken))
+    short = (folded and (_handshake(events, set(broken)) or _discovery(events, set(broken)))) or []
     for at, event in enumerate(events):
         if at in short:
             if at == short[-1]:
@@ -323,7 +323,7 @@ def explained(trace: Trace, seq: int) -> Told:
     return Told((f"Event {seq} of ", Name(trace.name), ":"), exchange_of(trace, seq), lines)
 
 
-def exchange_of(trace: Trace, seq: int) -> pd.DataFrame:
-    """One event as a row."""
-    rows = exchange(trace)
+def exchange_of(trace: Trace, seq: int, found: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One event as a row, with what those findings break there."""
+    rows = exchange(trace, None if found is None else found[found["trace"] == trace.name], folded=False)
     return rows[rows["#"] == str(seq)]
