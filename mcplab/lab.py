@@ -20,6 +20,11 @@ from mcplab.data import notebooks_dir
 from mcplab.model import MCPLabError
 
 MANIFEST: Final = ".mcplab-lab.json"
+OPTIONS: Final = (
+    "--ServerApp.ip=127.0.0.1",
+    "--LabApp.extension_manager=readonly",  # lists what is installed, searches nowhere
+)
+"""What JupyterLab is started with: it answers this machine only, and asks no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +90,20 @@ def _outcome(placed: Placed, target: Path, content: bytes, known: str | None) ->
 
 
 def command(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
-    """The command line of JupyterLab for a folder, on loopback unless ``arguments`` say otherwise."""
+    """The command line of JupyterLab for a folder, with ``OPTIONS`` unless ``arguments`` say otherwise."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise MCPLabError("JupyterLab is not installed here: pip install 'mcplab[lab]'")
-    return [sys.executable, "-m", "jupyterlab", str(folder), "--ServerApp.ip=127.0.0.1", *arguments]
+    return [sys.executable, "-m", "jupyterlab", str(folder), *OPTIONS, *arguments]
 
 
 def start(folder: Path, arguments: Sequence[str] = ()) -> None:
     """Become JupyterLab on this folder: the process is replaced, so nothing is left behind when it ends."""
     words = command(folder, arguments)
-    # The environment's own kernel and settings count, not what the user has elsewhere.
-    os.execve(words[0], words, {"JUPYTER_PREFER_ENV_PATH": "1", **os.environ})
+    # The environment's own kernel and settings count, not what the user has elsewhere. Those in labconfig/ are
+    # defaults: no news is fetched and no update sought, and nobody is asked whether it may be.
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
+    environment = {"JUPYTER_PREFER_ENV_PATH": "1", **os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
+    os.execve(words[0], words, environment)
 
 
 def _known(manifest: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -88,8 +89,12 @@ def test_jupyterlab_is_started_on_loopback_in_place_of_this_process(tmp_path, mo
     assert run(["lab", str(tmp_path / "x"), "--", "--no-browser"]) == 0
     ((program, words, environment),) = started
     assert program == sys.executable
-    assert words[1:] == ["-m", "jupyterlab", str(tmp_path / "x"), "--ServerApp.ip=127.0.0.1", "--no-browser"]
+    assert words[1:] == ["-m", "jupyterlab", str(tmp_path / "x"), *lab.OPTIONS, "--no-browser"]
+    assert "--ServerApp.ip=127.0.0.1" in words
     assert environment["JUPYTER_PREFER_ENV_PATH"] == "1"
+    first = environment["JUPYTER_CONFIG_PATH"].split(os.pathsep)[0]
+    defaults = json.loads((Path(first) / "labconfig" / "default_setting_overrides.json").read_text())
+    assert defaults["@jupyterlab/apputils-extension:notification"] == {"checkForUpdates": False, "fetchNews": "false"}
 
 
 def test_without_jupyterlab_the_error_names_the_extra(tmp_path, monkeypatch):
