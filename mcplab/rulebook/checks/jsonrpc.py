@@ -186,8 +186,8 @@ def response_id_matches(m: Fact) -> Outcome:
     ident = _ident(m)
     if ident is ABSENT or ident is None:
         return None
-    unread: Recent[int] = m.session.memory.setdefault("jsonrpc.unread", Recent())
     if m.kind == "invalid":
+        unread: Recent[int] = m.session.memory.setdefault("jsonrpc.unread", Recent())
         unread.put((m.receiver, type(ident), str(ident)), m.seq)
         return None
     if m.request is not None or m.row < 0:
@@ -202,7 +202,7 @@ def response_id_matches(m: Fact) -> Outcome:
         return None
     if _refused(m):
         return None  # what the refusal carries is free before the message was taken
-    if m.kind == "error" and (m.sender, type(ident), str(ident)) in unread:
+    if m.kind == "error" and (m.sender, type(ident), str(ident)) in m.session.memory.get("jsonrpc.unread", ()):
         return None  # it refuses what was no request
     return broken(f"no request with id {_short(ident)} was sent to the {m.sender}") if m.session.whole else UNKNOWN
 
