@@ -194,7 +194,7 @@ def _alt(figure: Figure) -> str:
 
 def _plain(text: str) -> str:
     """Text without matplotlib's escaped dollars and without what XML and pdf strings cannot hold."""
-    return re.sub("[\ufffe\uffff]", "\ufffd", _visible(text.replace(r"\$", "$")))
+    return _visible(text.replace(r"\$", "$"))
 
 
 def _describe(svg: bytes, title: str, alt: str) -> bytes:
@@ -218,6 +218,11 @@ class Grid(NamedTuple):
     rows: list[tuple[str, ...]]
     numeric: list[bool]
     text: list[bool]
+
+
+def as_text(frame: pd.DataFrame, kind: str) -> str:
+    """A table as ``export`` writes it (csv, md), for a terminal: of the control characters only line ends stay."""
+    return "\n".join(map(safe, _table_bytes(frame, kind).decode().split("\n")))
 
 
 def _table_bytes(frame: pd.DataFrame, kind: str) -> bytes:
@@ -297,13 +302,16 @@ def _csv(grid: Grid) -> str:
 
 
 # An underscore inside a word is plain text in GitHub's flavour; everything else that could start markup is escaped.
-_MARKDOWN = re.compile(r"[\\`*\[|~$]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
+_MARKDOWN = re.compile(r"[\\`*\[|~]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
+# What begins a formula in a notebook or on GitHub, escaped or not: an element around it keeps it from being one.
+_MATHS = re.compile(r"\$|\\\\(?=[(\[]|\\\[|begin)")
 
 
 def _markdown(grid: Grid) -> str:
     def escaped(text: str) -> str:
         text = _MARKDOWN.sub(lambda found: "\\" + found[0], text)
         text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        text = _MATHS.sub(r"<span>\g<0></span>", text)
         return re.sub(r"\r\n|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]", "<br>", text)
 
     def line(cells: Iterable[str]) -> str:
@@ -337,7 +345,8 @@ def _tex(grid: Grid) -> str:
 def _html(grid: Grid) -> str:
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in grid.header)
     rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n" for row in grid.rows)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+    inert = "tex2jax_ignore mathjax_ignore"
+    return f'<table class="{inert}">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n'
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -11,8 +10,10 @@ from xml.sax.saxutils import escape, quoteattr
 import pandas as pd
 
 from mcplab import rulebook
+from mcplab.exports import as_text
 from mcplab.model import MCPLabError, SpecError
 from mcplab.rulebook.catalogue import find
+from mcplab.told import safe
 from mcplab.traces import Traces, read_trace, read_traces
 
 FORMATS: Final = ("text", "json", "csv", "md", "junit")
@@ -109,26 +110,21 @@ def _text(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: T
     lines += [f"{file}: {error}" for file, error in read.failed.itertuples(index=False)]
     counts = found["verdict"].value_counts()
     told = ", ".join(f"{counts.get(word, 0)} {word}" for word in ("broken", "kept", "unknown", "unexercised"))
-    return "\n".join([*lines, f"{len(read)} traces: {told}"])
+    return "\n".join(map(safe, [*lines, f"{len(read)} traces: {told}"]))
 
 
 def _json(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
     clean = shown.astype(object).where(shown.notna(), None)
-    return json.dumps(clean.to_dict("records"), indent=1, default=int)
+    return json.dumps(clean.to_dict("records"), indent=1, default=int).replace("\x7f", "\\u007f")
 
 
 def _csv(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
-    out = io.StringIO()
-    shown.to_csv(out, index=False)
-    return out.getvalue().rstrip("\n")
+    return as_text(shown.reset_index(drop=True), "csv")
 
 
 def _md(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
     head = ["trace", "seq", "level", "rule", "party", "revision", "detail"]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    for row in shown[head].astype(str).itertuples(index=False):
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
-    return "\n".join(lines)
+    return as_text(shown[head].reset_index(drop=True), "md")
 
 
 def _junit(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
@@ -140,8 +136,9 @@ def _junit(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: 
     for (trace, rule), group in applied.groupby(["trace", "rule"], sort=True):
         wrong = [row for row in group.itertuples() if row.Index in new]
         failures += bool(wrong)
-        inside = "".join(f"<failure message={quoteattr(f'seq {r.seq}')}>{escape(r.detail)}</failure>" for r in wrong)
-        cases.append(f"<testcase classname={quoteattr(str(trace))} name={quoteattr(str(rule))}>{inside}</testcase>")
+        told = [(f"seq {row.seq}", escape(safe(row.detail))) for row in wrong]
+        inside = "".join(f"<failure message={quoteattr(seq)}>{detail}</failure>" for seq, detail in told)
+        cases.append(f"<testcase classname={quoteattr(safe(trace))} name={quoteattr(str(rule))}>{inside}</testcase>")
     head = f'<testsuite name="mcplab check" tests="{len(cases)}" failures="{failures}">'
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"])
 

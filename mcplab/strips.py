@@ -9,7 +9,7 @@ import pandas as pd
 
 from mcplab.look import ACTIVITIES
 from mcplab.model import NO_TIME
-from mcplab.told import count
+from mcplab.told import count, safe
 
 # Without colour a shape must speak alone: three activities share the disc of the charts.
 PLAIN = {word: look.symbol for word, look in ACTIVITIES.items()} | {"ping": "•", "error": "✖"}
@@ -53,7 +53,7 @@ def strip(frame: pd.DataFrame, seconds: float | None = None) -> str:
     wide = max(map(len, channels), default=0)
     lines: list[str] = []
     for instance in dict.fromkeys(frame.index.get_level_values(0)):
-        lines.append(str(instance))
+        lines.append(safe(instance))
         rows = frame.loc[[instance]]
         lines += [
             f"  {channel:<{wide}}  {''.join(map(PLAIN.__getitem__, row))}"

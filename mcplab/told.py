@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _UNPRINTED: Final = re.compile(
-    # control characters (terminal escapes begin with them), line separators, marks that turn the direction of text
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    # control characters (terminal escapes begin with them), line separators, marks that turn the direction of text,
+    # what nobody sees (a text for a machine may hide in it), and what no XML may hold
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
+    "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 
 
@@ -22,6 +25,8 @@ def framed(inner: str) -> str:
     return f'<div class="mcplab tex2jax_ignore mathjax_ignore">{inner}</div>'
 
 
+_NARROWEST: Final = 8
+_PADDED: Final = 400
 LONG: Final = 60
 """Characters: a word longer than that may be broken where a table shows it."""
 
@@ -29,6 +34,42 @@ LONG: Final = 60
 def safe(text: object) -> str:
     """The same text with control and invisible characters shown as their escapes (``\\x1b``)."""
     return _UNPRINTED.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(text))
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def pad(text: str, wanted: int) -> str:
+    """The text, with blanks up to this width."""
+    return text + " " * (wanted - columns_of(text))
+
+
+def fit(text: str, wanted: int) -> str:
+    """The text at exactly this width: padded, or cut with an ellipsis."""
+    if columns_of(text[: wanted + 1]) > wanted or columns_of(text) > wanted:
+        used = 0
+        for at, char in enumerate(text):  # from the left: a name may be a megabyte long
+            used += columns_of(char)
+            if used > wanted - 1:
+                text = text[:at]
+                break
+        text += "…"
+    return pad(text, wanted)
+
+
+def side_by_side(header: Sequence[str], rows: Sequence[Sequence[str]], room: int | None = None) -> str:
+    """Lines of a table. Where there is no more room than that, the widest columns are cut (``…``) until a row fits."""
+    # one cell of a megabyte must not make a megabyte of blanks of each row: it stands out of its column
+    wide = [min(max(map(columns_of, column)), _PADDED) for column in zip(header, *rows, strict=True)]
+    if room is not None:
+        while sum(wide) + 2 * (len(wide) - 1) > room and max(wide) > _NARROWEST:
+            wide[wide.index(max(wide))] -= 1
+    put = pad if room is None else fit
+    return "\n".join("  ".join(map(put, row, wide)).rstrip() for row in (header, *rows))
 
 
 class Code(NamedTuple):
@@ -73,9 +114,7 @@ def _plain(block: Any) -> str:
     header, rows = _cells(block)
     if not rows:
         return "(no rows)"
-    wide = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, wide)).rstrip() for row in (header, *rows))
-    return "\n".join(lines)
+    return side_by_side(header, rows)
 
 
 def _html(block: Any) -> str:

@@ -22,7 +22,7 @@ from mcplab.model import Event, Record, TraceError
 from mcplab.redacting import redacted_record, write_whole
 from mcplab.redaction import Masks
 from mcplab.rulebook import check
-from mcplab.told import safe
+from mcplab.told import framed, safe, table_html
 
 
 class Trace:
@@ -295,8 +295,8 @@ class Traces(Sequence[Trace]):
             captures=("trace", "nunique"), transports=("transport", lambda t: ", ".join(sorted(set(t.dropna())))),
             eras=("era", lambda e: ", ".join(sorted(set(e)))),
         )  # fmt: skip
-        failed = self.failed.to_html(index=False, escape=True) if len(self.failed) else ""
-        return f"<div><b>{len(self)} captures</b>{rows.to_html(escape=True)}{failed}</div>"
+        failed = table_html(self.failed) if len(self.failed) else ""
+        return framed(f"<b>{len(self)} captures</b>{table_html(rows)}{failed}")
 
 
 def read_trace(source: Any, *, format: str | None = None, tz: str | None = None) -> Trace:

@@ -1,7 +1,7 @@
 """Texts that mean harm, in every place of a trace that a peer chooses; and what may stand in an output all the same.
 
 ``TEXTS`` are the texts, ``lines(text, era)`` a trace full of one, ``write(folder)`` traces of all of them, one file an
-era. ``terminal``, ``cells``, ``page``, ``picture``, ``marked`` look at an output and return what is active in it: [].
+era, ``alone(folder, name)`` a file of one. ``terminal``, ``cells``, ``page``, ``picture``, ``marked`` look at an output and return what is active in it: [].
 """
 
 from __future__ import annotations
@@ -74,6 +74,12 @@ TEXTS: Final[dict[str, str]] = {
     "empty": "",
     "space": " \u00a0\u3000 ",
 }  # fmt: skip
+
+LONG: Final = ("long", "words", "combining")
+"""Their names."""
+
+FEW: Final = "ansi c1 lines formula script attribute math tex markdown mermaid bidi surrogate nul path empty".split()
+"""Names of some of them, where all would take long."""
 
 ERAS: Final = ("stdio", "http", "modern")
 _META: Final = "io.modelcontextprotocol/"
@@ -185,18 +191,28 @@ def header(text: str, era: str = "stdio") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write(folder: Path, *, names: list[str] | None = None) -> list[Path]:
-    """A file an era, each with a connection for each text; and of each text a file of its own."""
+def write(folder: Path) -> list[Path]:
+    """A file an era, with a connection for each of ``FEW``."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for era in ERAS:
-        events: list[dict[str, Any]] = []
-        for name in names or TEXTS:
-            events += lines(TEXTS[name], era, conn=f"{name} {TEXTS[name]}", first=len(events))
-        files.append(dump(folder / f"{era}.jsonl", [header(TEXTS["script"], era), *events]))
-    for name in names or TEXTS:
-        files.append(dump(folder / f"alone-{name}.jsonl", [header(TEXTS[name]), *lines(TEXTS[name])]))
-    return files
+    return [_many(folder / f"{era}.jsonl", FEW, era) for era in ERAS]
+
+
+def every(folder: Path) -> Path:
+    """A file with a connection for each text, but the long ones."""
+    return _many(folder / "every.jsonl", [name for name in TEXTS if name not in LONG], "http")
+
+
+def _many(file: Path, names: list[str], era: str) -> Path:
+    events: list[dict[str, Any]] = []
+    for name in names:
+        events += lines(TEXTS[name], era, conn=f"{name} {TEXTS[name]}", first=len(events))
+    return dump(file, [header(TEXTS["script"], era), *events])
+
+
+def alone(folder: Path, name: str, era: str = "stdio") -> Path:
+    """A file with one text in all places, the header too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return dump(folder / f"{era}-{name}.jsonl", [header(TEXTS[name], era), *lines(TEXTS[name], era)])
 
 
 def dump(file: Path, rows: list[dict[str, Any]]) -> Path:
@@ -213,25 +229,25 @@ def file_name(text: str) -> str:
 # What may not be in an output: each says what it found ----------------------------------------------------------
 
 UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
 FORMULA: Final = tuple("=+-@\t\r＝＋－＠")
 _NUMBER: Final = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?")
 
 
-def terminal(text: str, *, colour: bool = False) -> list[str]:
+def terminal(text: str, *, colour: bool = False, forged: bool = True) -> list[str]:
     """Characters that a terminal or an editor would act on instead of showing, and lines that a trace has forged."""
     if colour:
         text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     found = [repr(text[max(0, m.start() - 20) : m.end() + 20]) for m in UNSEEN.finditer(text)]
-    return found + [line for line in text.splitlines() if line.startswith(("forged line", "=1+1"))]
+    return found + [line for line in text.splitlines() if forged and line.startswith(("forged line", "=1+1"))]
 
 
 def cells(text: str) -> list[str]:
     """Cells of a csv that a spreadsheet would compute."""
     rows = csv.reader(io.StringIO(text, newline=""))
     found = [cell for row in rows for cell in row if cell.startswith(FORMULA) and not _NUMBER.fullmatch(cell)]
-    return found + terminal(text.replace("\r", ""))
+    return found + terminal(text.replace("\r", ""), forged=False)
 
 
 class _Page(HTMLParser):
@@ -275,7 +291,7 @@ class _Page(HTMLParser):
                 self.found.append(f"a style sheet with {data[:60]}")
         elif not {"ignored", "code", "pre"} & set(self.open) and MATH.search(data):
             self.found.append(f"typeset: {data[:60]}")
-        self.found += terminal(data)
+        self.found += terminal(data, forged=False)
 
 
 MATH: Final = re.compile(r"\$[^$]+\$|\\\(.+\\\)|\\\[.+\\\]|\\begin\{", re.DOTALL)
@@ -291,36 +307,35 @@ def page(text: str, *, typeset: bool = True, own: tuple[str, ...] = ()) -> list[
 
 
 def marked(text: str) -> list[str]:
-    """What GitHub's Markdown would make of it: links, pictures, raw HTML, headings, anything but one table of text."""
+    """What GitHub's Markdown makes of it that is no table of text: raw HTML, pictures, headings, links that hide where.
+
+    An address that shows itself is made a link by GitHub, here as in any text.
+    """
     import mistune
 
-    render = mistune.create_markdown(escape=False, plugins=["table", "strikethrough", "url", "footnotes", "task_lists"])
-    made = str(render(text))
-    found = [
-        tag
-        for tag in re.findall(r"<([a-z0-9]+)", made)
-        if tag not in ("table", "thead", "tbody", "tr", "th", "td", "br", "p")
-    ]
-    return found + page(made, typeset=True) + terminal(text)
+    text = "".join(text.splitlines(keepends=True)[:400])
+    made = str(
+        mistune.create_markdown(escape=False, plugins=["table", "strikethrough", "footnotes", "task_lists"])(text)
+    )
+    inside = re.sub(r"</?(table|thead|tbody|tr|t[hd]( style=\"text-align:right\")?|p|span|br ?/?)>", "", made)
+    return re.findall(r"<[a-z/!?][^>]*", inside) + page(made) + terminal(text)
 
 
 def picture(svg: bytes) -> list[str]:
-    """What an SVG would run, load or link to; and that it is XML, with each id once."""
+    """What an SVG would run, load or link to; and that it is XML."""
     root = ElementTree.fromstring(svg)
-    found, ids = [], []
+    found = []
     for element in root.iter():
         tag = element.tag.rpartition("}")[2].lower()
         if tag in ("script", "foreignobject", "a", "iframe", "animate", "set", "handler", "audio", "video", "image"):
             found.append(f"<{tag}>")
         for name, value in element.attrib.items():
             plain = name.rpartition("}")[2].lower()
-            if plain == "id":
-                ids.append(value)
-                if not re.fullmatch(r"[\w:.+/-]*", value):
-                    found.append(f"id={value[:60]!r}")
+            if plain == "id" and not re.fullmatch(r"[^\s\"'<>&\\]*", value):
+                found.append(f"id={value[:60]!r}")
             if plain.startswith("on") or (plain == "href" and not value.startswith("#")):
                 found.append(f"{plain}={value[:60]}")
-            if AWAY in value or "javascript:" in value:
+            if plain != "id" and (AWAY in value or "javascript:" in value):
                 found.append(f"{plain}={value[:60]}")
         found += terminal(element.text or "")
     return found
@@ -332,14 +347,15 @@ def xml(text: str) -> list[str]:
     return terminal(text) + re.findall("<!(?:DOCTYPE|ENTITY)|<\\?(?!xml )", text)
 
 
-def latex(text: str) -> list[str]:
-    """Commands that are not those of a table of escaped text, and characters that mean something unescaped."""
+def latex(text: str, own: str = "") -> list[str]:
+    """Commands that are not those of a table of escaped text (``own``: more), and characters that mean something."""
     allowed = (
         r"\\(begin|end)\{(tabular|table|longtable|tabularx?|minipage|center|fontsize)\*?\}|\\(hline|\\|[{}&%$#_])"
         r"|\\text(backslash|asciitilde|asciicircum|quotedbl|less|greater|bar)\{\}"
     )
     rest = re.sub(allowed, " ", text)
-    return re.findall(r"\\[a-zA-Z@]+|\\.|\$|#|%|\^\^", rest) + terminal(text)
+    found = re.findall(r"\\[a-zA-Z@]+|\\.|\$|#|%|\^\^", rest)
+    return [one for one in found if one[1:] not in own.split()] + terminal(text)
 
 
 def diagram(text: str) -> list[str]:

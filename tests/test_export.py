@@ -145,7 +145,7 @@ def test_markdown_is_inert(tmp_path: Path) -> None:
         "| x\\|y<br>z |",
         "| &lt;script&gt;&amp; |",
         "| \\[a](http://b) \\`c\\` \\*d\\* |",
-        "| \\_e\\_ io_f \\$g\\$ \\~\\~h\\~\\~ \\\\ |",
+        "| \\_e\\_ io_f <span>$</span>g<span>$</span> \\~\\~h\\~\\~ \\\\ |",
     ]
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcplab.told import safe
+from mcplab.told import columns_of, safe, side_by_side
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_NARROWEST: Final = 8
 _PLAIN_WIDTH: Final = 120
 
 
@@ -61,7 +59,9 @@ def show(frame: pd.DataFrame, kind: Format, *, columns: Sequence[str] | None = N
     elif kind is Format.text:
         say(aligned([str(name) for name in shown.columns], cells(shown)))
     else:
-        say(_exported(flat if kind is Format.csv else shown, kind.value))
+        from mcplab.exports import as_text
+
+        say(as_text(flat if kind is Format.csv else shown, kind.value))
 
 
 def flattened(frame: pd.DataFrame) -> pd.DataFrame:
@@ -93,41 +93,9 @@ def records(frame: pd.DataFrame) -> str:
     return re.sub(r"[\x7f]", r"\\u007f", text) + "\n"
 
 
-def _exported(frame: pd.DataFrame, kind: str) -> str:
-    """As ``export`` writes it, with control characters shown as escapes; line ends stay."""
-    import tempfile
-
-    from mcplab.exports import export
-
-    with tempfile.TemporaryDirectory() as folder:
-        text = export(frame, Path(folder) / f"table.{kind}")[0].read_text(encoding="utf-8")
-    return "".join(safe(line) + "\n" for line in text.split("\n")[:-1])
-
-
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns side by side. On a terminal the widest are cut (``…``) until a row fits."""
-    wide = [max(map(columns_of, column)) for column in zip(header, *rows, strict=True)]
-    if sys.stdout.isatty():
-        while sum(wide) + 2 * (len(wide) - 1) > width() and max(wide) > _NARROWEST:
-            wide[wide.index(max(wide))] -= 1
-    lines = ("  ".join(fit(cell, w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in (header, *rows))
-    return "".join(f"{line}\n" for line in lines)
-
-
-def columns_of(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def fit(text: str, wanted: int) -> str:
-    """The text at exactly this width: padded, or cut with an ellipsis."""
-    if columns_of(text) > wanted:
-        while columns_of(text) > wanted - 1:
-            text = text[:-1]
-        text += "…"
-    return text + " " * (wanted - columns_of(text))
+    return side_by_side(list(map(safe, header)), rows, width() if sys.stdout.isatty() else None) + "\n"
 
 
 def matrix(frame: pd.DataFrame) -> str:

@@ -21,7 +21,7 @@ from mcplab.cli.options import (
     claimed,
     left_out,
 )  # fmt: skip
-from mcplab.cli.output import Format, matrix, safe, save, say, show
+from mcplab.cli.output import Format, matrix, save, say, show
 from mcplab.model import TraceError
 
 if TYPE_CHECKING:
@@ -263,11 +263,7 @@ def timeline(
     if output is not None:
         return _write(frame, output)
     if kind is Format.text:
-        say(safe_lines(strips.strip(frame, seconds if axis == "time" else None)))
+        say(strips.strip(frame, seconds if axis == "time" else None) + "\n")
     else:
         show(frame, kind)
     return 0
-
-
-def safe_lines(text: str) -> str:
-    return "".join(f"{safe(line)}\n" for line in text.splitlines())

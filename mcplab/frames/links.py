@@ -245,7 +245,7 @@ def instances(found: dict[str, Link], stem: str) -> None:
             key = ("wire", link.info_name, link.info_version, link.endpoint)
         groups.setdefault(key, []).append(link)
     for group in groups.values():
-        name = stem if len(groups) == 1 else f"{stem}@{group[0].name}"
+        name = jsontext.printable(stem if len(groups) == 1 else f"{stem}@{group[0].name}")
         for link in group:
             link.instance = name
 

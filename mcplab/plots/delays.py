@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,11 @@ class Line(NamedTuple):
     good: np.ndarray
     bad: np.ndarray
     none: int
+
+    @property
+    def mark(self) -> str:
+        """The method as a part of an id in svg."""
+        return quote(self.method, safe="/")
 
     @property
     def every(self) -> np.ndarray:
@@ -173,7 +179,7 @@ def _line(ax: Axes, at: int, one: Line, pitch: float, theme: str, ground: Ground
     colour = ANSWER.colour(theme)
     if len(every) > 2:
         first, median, third = np.quantile(every, [0.25, 0.5, 0.75])
-        box = Rectangle((first, middle - half), third - first, 2 * half, gid=f"box:{one.method}", zorder=1)
+        box = Rectangle((first, middle - half), third - first, 2 * half, gid=f"box:{one.mark}", zorder=1)
         box.set(facecolor=ground.band, edgecolor=ground.muted, linewidth=0.7)
         ax.add_artist(box)
         ax.add_artist(Line2D([median] * 2, [middle - half, middle + half], color=ground.ink, linewidth=1.4, zorder=4))
@@ -182,16 +188,16 @@ def _line(ax: Axes, at: int, one: Line, pitch: float, theme: str, ground: Ground
     many = len(one.bad) > _MARKED
     if 0 < len(one.good) <= _EACH:
         foot = middle if many else middle + half * 0.75
-        ax.add_collection(_ticks(one.good, middle - half * 0.75, foot, colour, f"answers:{one.method}"), autolim=False)
+        ax.add_collection(_ticks(one.good, middle - half * 0.75, foot, colour, f"answers:{one.mark}"), autolim=False)
     if many:
         red = ERROR.colour(theme)
-        ticks = _ticks(one.bad, middle + half * 0.2, middle + half * 1.2, red, f"errors:{one.method}")
+        ticks = _ticks(one.bad, middle + half * 0.2, middle + half * 1.2, red, f"errors:{one.mark}")
         ax.add_collection(ticks, autolim=False)
     if len(one.bad):
         bad = np.maximum(one.bad, _FLOOR)
         spots, y = (np.array([np.median(bad)]), middle + half * 0.7) if many else (bad, middle)
         ys = np.full(len(spots), y)
-        gid = None if many else f"errors:{one.method}"
+        gid = None if many else f"errors:{one.mark}"
         ax.add_artist(Line2D(spots, ys, gid=gid, zorder=5, clip_on=False, **paper.marker(ERROR, theme, 5.5, ground)))
         ax.add_artist(Line2D(spots, ys, zorder=5.1, clip_on=False, **paper.inner(ERROR, 5.5, ground)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -13,7 +12,7 @@ from mcplab.look import ACTIVITIES, STATES
 from mcplab.render.facts import COUNTS, Facts, Row, brief, facts
 from mcplab.render.segments import PLAIN, Segments, overall, segments
 from mcplab.render.tokens import Token
-from mcplab.told import safe
+from mcplab.told import columns_of, fit, pad, safe
 
 WIDTH: Final = 120
 NARROWEST: Final = 60
@@ -319,33 +318,6 @@ def _short(trace: Any, one: Facts, width: int, colour: bool, asked: dict[str, An
     yield [("  mcp calls: ", _DIM), (fit(safe(one.calls) or "none", width - 13).rstrip(), "")]
     strips = segments(trace, one.instance, room=width - 2, **asked)
     yield [("  ", ""), *strip(overall(strips), colour)]
-
-
-# Widths ----------------------------------------------------------------------------------------------------
-
-
-def columns_of(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def pad(text: str, wanted: int) -> str:
-    return text + " " * (wanted - columns_of(text))
-
-
-def fit(text: str, wanted: int) -> str:
-    """The text at exactly this width: padded, or cut with an ellipsis."""
-    if columns_of(text[: wanted + 1]) > wanted or columns_of(text) > wanted:
-        used = 0
-        for at, char in enumerate(text):  # from the left: a name may be a megabyte long
-            used += columns_of(char)
-            if used > wanted - 1:
-                text = text[:at]
-                break
-        text += "…"
-    return pad(text, wanted)
 
 
 def _rule(head: str, width: int) -> Piece:

@@ -15,6 +15,7 @@ from mcplab.rulebook.engine import Board, Run
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
 from mcplab.rulebook.plan import Entry, Plan
+from mcplab.told import framed, safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,10 @@ class Explanation:
     rules: tuple[tuple[str, str, str], ...]  # (rule, verdict, detail)
 
     def __str__(self) -> str:
-        return "\n".join(self.lines)
+        return "\n".join(map(safe, self.lines))
 
     def _repr_html_(self) -> str:
-        return "<ol>" + "".join(f"<li>{html.escape(line)}</li>" for line in self.lines) + "</ol>"
+        return framed("<ol>" + "".join(f"<li>{html.escape(safe(line))}</li>" for line in self.lines) + "</ol>")
 
 
 class _Noting(Run):

@@ -11,6 +11,7 @@ from mcplab import gating, spec
 from mcplab.frames.links import Link
 from mcplab.frames.wire import Wire
 from mcplab.gating import DIRECTION, Gate, Need
+from mcplab.jsontext import printable
 from mcplab.model import Sentinel
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.visit import visit
@@ -140,7 +141,7 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
             status = "declared and used" if one.stated or not one.unknown else "used, declaration not seen"
         known = True if one.stated else None if one.unknown and not one.undeclared else False
         rows.append(
-            (name, instance, party, path, status, known, one.n, one.refused, "; ".join(one.why) or None,
+            (name, instance, party, path, status, known, one.n, one.refused, printable("; ".join(one.why)) or None,
              ", ".join(map(str, one.seqs)) or None, one.worked, _outcome(one, known))
         )  # fmt: skip
     frame = pd.DataFrame(rows, columns=list(EXERCISED)).astype(EXERCISED)
@@ -193,8 +194,9 @@ def what_if(wire: Wire, links: dict[str, Link], name: str, drop: Iterable[str]) 
         gate = Gate(m.revision or "", _dropped(m, "client", client), _dropped(m, "server", server))
         said = gate.allows(m.body, m.sender, answers=m.method)
         if said.allowed is False:
-            where = (name, m.session.instance.name, m.session.name, m.seq, m.part, m.sender, m.kind, m.method)
-            rows.append((*where, said.path, said.rule, said.level or None, said.reason))
+            session = m.session
+            where = (name, session.instance.name, printable(session.name), m.seq, m.part, m.sender, m.kind, m.method)
+            rows.append((*where, said.path, said.rule, said.level or None, printable(said.reason)))
 
     def _dropped(m: Fact, party: str, declared: Any) -> Any:
         left = without(declared, paths)
