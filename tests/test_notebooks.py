@@ -212,6 +212,16 @@ def test_fast_agent_varies(frame, traces):
     assert sent["instances"].sum() == 48
 
 
+def test_half_a_character_in_a_declaration_is_its_escape():
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"experimental": {"\ud83d": {}}},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    trace = make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})])
+    assert stories.objects(Traces([trace]), "c")["declares"].tolist() == ['{"experimental": {"\\ud83d": {}}}']
+
+
 def test_what_it_varies_with(varied):
     said = repr(stories.accounted(varied))
     assert "- with a setting: 37 paths of ai-sdk-mcp, codex, fast-agent, " in said

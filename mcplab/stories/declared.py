@@ -10,6 +10,7 @@ import pandas as pd
 
 from mcplab.capabilities import unflatten
 from mcplab.comparison import diff, speaking
+from mcplab.jsontext import printable
 from mcplab.told import Code, Name, Picture, Told, count, series
 from mcplab.traces import Trace, Traces
 from mcplab.varying import configuration
@@ -125,7 +126,7 @@ def objects(traces: Traces, who: Any) -> pd.DataFrame:
         ["trace", "seq", "part"], sort=False
     ):
         leaves = [(path, value) for path, value in zip(part["path"], part["value"], strict=True) if not pd.isna(value)]
-        text = json.dumps(unflatten(leaves), ensure_ascii=False) if leaves else ""
+        text = printable(json.dumps(unflatten(leaves), ensure_ascii=False)) if leaves else ""
         one = found.setdefault(text, {"instances": set(), "transports": set(), "example": f"{trace}#{seq}"})
         one["instances"].add(part["instance"].iloc[0])
         one["transports"].add(part["transport"].iloc[0])
