@@ -1,6 +1,7 @@
 # make report and make test set everything up themselves; needed are Python 3.11 or newer with venv, and make.
 #   make report [TRACES="file folder glob ..."]    build/report/index.html, by default from the bundled captures
 #   make test   [PYTEST_ARGS="-k name"]            the tests
+#   make browser [PYTEST_ARGS="-k 03"]             the notebooks in JupyterLab, in the system's Chromium
 # PYTHON=/path/to/python3 chooses the interpreter, VENV=folder the environment, JOBS=0 runs the tests in one process.
 
 SHELL := /bin/sh
@@ -13,6 +14,7 @@ BIN := $(VENV)/bin
 PYTHON3 = $$(sh scripts/find_python.sh $(PYTHON))
 READY := $(VENV)/.mcplab-ready
 READY_TEST := $(VENV)/.mcplab-ready-test
+READY_BROWSER := $(VENV)/.mcplab-ready-browser
 
 PIP_FLAGS := -qq --disable-pip-version-check --root-user-action=ignore --no-compile -c constraints.txt
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_FLAGS)
@@ -23,7 +25,7 @@ COMPILE_OURS = @$(BIN)/python -m compileall -qq mcplab
 # The environment's own kernel and settings count, not what the user has elsewhere.
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help setup report test test-all test-oldest test-bare check lab bench fuzz conformance observe-check wheel clean distclean
+.PHONY: help setup report test test-all test-oldest test-bare browser check lab bench fuzz conformance observe-check wheel clean distclean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -32,6 +34,8 @@ help:
 	@echo "make test     set up, then the tests"
 	@echo "make test-all the tests with every Python from 3.11 up that is found; test-oldest: oldest dependencies;"
 	@echo "              test-bare: without any extra"
+	@echo "make browser  set up, then the notebooks and panels in JupyterLab, as a person uses them (needs Chromium;"
+	@echo "              root gets it by apt-get); screenshots in build/screens/"
 	@echo "make check    set up, then lint, format, types and layers"
 	@echo "make lab      set up, then JupyterLab on the notebooks"
 	@echo "make bench    set up, then the benchmarks"
@@ -67,6 +71,11 @@ $(READY_TEST): $(READY)
 	@$(COMPILE)
 	@touch $@
 
+$(READY_BROWSER): $(READY_TEST)
+	@$(PIP_INSTALL) --no-build-isolation -e '.[lab,scale,test,browser]'
+	@$(COMPILE)
+	@touch $@
+
 # The work --------------------------------------------------------------------------------------------
 
 report: $(READY)
@@ -77,6 +86,12 @@ test: $(READY_TEST)
 	$(COMPILE_OURS)
 	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 $(PYTEST_ARGS)
 
+# One server, one browser, no plugin for many processes; the folder of a run that passed is not kept
+browser: $(READY_BROWSER)
+	@sh scripts/chromium.sh
+	$(COMPILE_OURS)
+	$(BIN)/python -m pytest -p no:cacheprovider -p no:xdist -o tmp_path_retention_policy=failed tests/browser $(PYTEST_ARGS)
+
 check: $(READY_TEST)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
@@ -85,7 +100,7 @@ check: $(READY_TEST)
 
 lab: $(READY)
 	$(COMPILE_OURS)
-	$(BIN)/python -m jupyterlab notebooks
+	$(BIN)/python -c 'from pathlib import Path; from mcplab.lab import start; start(Path("notebooks"))'
 
 bench: $(READY_TEST)
 	$(COMPILE_OURS)

@@ -34,7 +34,7 @@ EXTRAS = {
 }
 """Tests that need what an extra brings: without the extra they are not collected, and the header says so."""
 _missing = [module for module in EXTRAS if importlib.util.find_spec(module) is None]
-collect_ignore_glob = [name for module in _missing for name in EXTRAS[module]]
+collect_ignore_glob = ["browser", *(name for module in _missing for name in EXTRAS[module])]  # make browser names it
 
 
 def pytest_report_header() -> list[str]:
