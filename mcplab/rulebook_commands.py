@@ -1,4 +1,4 @@
-"""``mcplab check``, ``rules`` and ``explain``: plain functions that a command line registers."""
+"""``mcplab check`` and ``rules``: plain functions that a command line registers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcplab.exports import as_text
 from mcplab.model import MCPLabError, SpecError
 from mcplab.rulebook.catalogue import find
 from mcplab.told import safe
-from mcplab.traces import Traces, read_trace, read_traces
+from mcplab.traces import Traces, read_traces
 
 FORMATS: Final = ("text", "json", "csv", "md", "junit")
 LEVELS: Final = ("MUST", "SHOULD")
@@ -76,15 +76,6 @@ def rules_text(name: str | None = None) -> str:
     return "\n".join(lines)
 
 
-def explain_text(trace: str, seq: int) -> str:
-    """Five lines about one message of a file.
-
-    Raises:
-        TraceError: the file cannot be read, or has no such message.
-    """
-    return str(rulebook.explain(read_trace(trace), seq))
-
-
 def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     clean = frame[list(_KEY)].astype(object)
     clean = clean.where(clean.notna(), None)
@@ -109,8 +100,12 @@ def _text(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: T
         lines.append(f"{row.trace}#{row.seq} {row.level} {row.rule} [{row.party}] {row.detail}{mark}")
     lines += [f"{file}: {error}" for file, error in read.failed.itertuples(index=False)]
     counts = found["verdict"].value_counts()
-    told = ", ".join(f"{counts.get(word, 0)} {word}" for word in ("broken", "kept", "unknown", "unexercised"))
-    return "\n".join(map(safe, [*lines, f"{len(read)} traces: {told}"]))
+    broken = int((shown["verdict"] == "broken").sum())
+    others = [f"{counts.get(word, 0)} {word}" for word in ("kept", "unknown", "unexercised")]
+    lines.append(f"{len(read)} trace{'s' * (len(read) != 1)}: {', '.join([f'{broken} broken', *others])}")
+    if counts.get("broken", 0) > broken:
+        lines[-1] += f"; not shown: {counts['broken'] - broken} broken SHOULD (--level SHOULD)"
+    return "\n".join(map(safe, lines))
 
 
 def _json(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:

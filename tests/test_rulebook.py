@@ -21,7 +21,7 @@ from mcplab.rulebook.engine import Run
 from mcplab.rulebook.facts import Ids
 from mcplab.rulebook.judging import legacy_revision, modern_revision
 from mcplab.rulebook.tables import plan_of
-from mcplab.rulebook_commands import check_text, explain_text, rules_text
+from mcplab.rulebook_commands import check_text, rules_text
 from mcplab.spec import REVISIONS, spec_url
 
 INIT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
@@ -247,6 +247,43 @@ def test_explain_is_five_lines() -> None:
         explain(trace, 99)
 
 
+def test_explain_says_why_a_method_was_never_sent() -> None:
+    legacy = explain(make_trace(shake({"tools": {}})), "resources/list")
+    assert "never sent" in legacy.lines[0]
+    assert legacy.lines[1] == "declared: server: resources is absent"
+    assert legacy.lines[2].startswith("gate: closed: ")
+    assert "gate.resources-request" in legacy.lines[2]
+    declared = explain(make_trace(shake({"resources": {}})), "resources/list")
+    assert declared.lines[2].startswith("gate: open: ")
+    assert "no declaration kept the client from it" in declared.lines[2]
+    sent = explain(make_trace([*shake({"tools": {}}), *(ask("tools/list", n) for n in range(1, 8))]), "tools/list")
+    assert "sent 7 times: #3, #4, #5, #6, #7, ..." in sent.lines[0]
+    assert "kept the client" not in sent.lines[2]
+    roots = explain(make_trace(shake({"tools": {}})), "roots/list")
+    assert "client: roots" in roots.lines[2]
+    with pytest.raises(SpecError, match=r"did you mean .*resources/list"):
+        explain(make_trace(shake({})), "resource/list")
+    with pytest.raises(TraceError, match="which revision"):
+        explain(make_trace([ask("tools/list")]), "tools/list")
+
+
+def test_explain_of_a_method_where_each_request_declares_for_itself() -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    }
+    call = ("client", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "_meta": meta}})
+    said = explain(make_trace([call]), "sampling/createMessage")
+    assert said.lines[1] == "declared: client: sampling is absent"
+    assert said.lines[2].startswith("gate: closed: ")
+    asked = {"resultType": "input_required", "inputRequests": {"a": {"method": "sampling/createMessage"}}}
+    said = explain(
+        make_trace([call, ("server", {"jsonrpc": "2.0", "id": 1, "result": asked})]), "sampling/createMessage"
+    )
+    assert "sent 1 times: #1" in said.lines[0]
+    assert explain(make_trace([call]), "resources/list").gate.allowed is None  # no discover result was seen
+
+
 def test_exercised_tells_four_things_apart() -> None:
     trace = make_trace([
         *shake({"tools": {}, "prompts": {}}),
@@ -320,7 +357,6 @@ def test_commands(tmp_path: Path) -> None:
         check_text([str(bad)], format="yaml")
     assert rules_text("gate.tools-request").startswith("gate.tools-request: ")
     assert "rules" in rules_text().splitlines()[-1]
-    assert len(explain_text(str(bad), 4).splitlines()) == 5
     (tmp_path / "junk.bin").write_bytes(b"\x00\x01")
     assert check_text([str(tmp_path / "junk.bin"), str(bad)])[1] == 3
 

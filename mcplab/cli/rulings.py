@@ -103,11 +103,18 @@ def rules(
 
 def explain(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="One capture: a file, or bundled:NAME.")],
-    seq: Annotated[int, typer.Argument(metavar="SEQ", help="Which message: its seq, as mcplab read shows it.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="SEQ|METHOD",
+            help="Which message: its seq, as mcplab read --table messages shows it. Or a method, as resources/list.",
+        ),
+    ],
 ) -> int:
-    """Why was this message rejected, or out of contract: the declaration in force, the gate, the rules."""
+    """Why was this message rejected, or this method never called: what was declared, the gate, the rules."""
     from mcplab.cli.options import capture
     from mcplab.rulebook import explain as judge
 
-    say(f"{judge(capture(trace), seq)}\n")
+    with _asked():
+        say(f"{judge(capture(trace), int(what) if what.isdecimal() else what)}\n")
     return 0

@@ -41,13 +41,21 @@ def _each(trace: Any) -> Iterable[Any]:
     return [trace] if hasattr(trace, "record") else trace
 
 
-def explain(trace: Any, seq: int) -> Explanation:
+def explain(trace: Any, seq: int | str) -> Explanation:
     """One message in five lines: what it is, the declaration in force, its gate, its answer, and its rules.
 
+    Args:
+        trace: a ``Trace``.
+        seq: the message's; or a method, as ``resources/list``: three lines say whether it was sent, and whether what
+            was declared by the end allowed it, for each group of connections of which the same holds.
+
     Raises:
-        TraceError: no message of the trace has this seq.
+        TraceError: no message of the trace has this seq, or of a method: no revision can be told.
+        SpecError: no revision has such a method.
     """
     tables = trace.tables
+    if isinstance(seq, str):
+        return explained.explain_method(tables.wire, tables.links, trace.name, seq, plan_of(None))
     return explained.explain(tables.wire, tables.links, trace.name, int(seq), plan_of(None))
 
 

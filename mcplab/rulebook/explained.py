@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 from dataclasses import dataclass
 from typing import Any
 
-from mcplab import jsontext
+from mcplab import jsontext, spec
 from mcplab.frames.links import Link
 from mcplab.frames.wire import Wire
 from mcplab.gating import Gate, Verdict
-from mcplab.model import ABSENT, Sentinel, TraceError
+from mcplab.model import ABSENT, Sentinel, SpecError, TraceError
 from mcplab.rulebook.engine import Board, Run
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
@@ -20,13 +21,13 @@ from mcplab.told import framed, safe
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Five lines about one message. ``str(...)`` is the text; a notebook shows it as a list.
+    """Five lines about one message, or three about a method. ``str(...)`` is the text; a notebook shows it as a list.
 
     ``gate``: may the message be sent, by the declarations in force; ``rules``: what each rule that looked at it said.
     """
 
     trace: str
-    seq: int
+    seq: int | None
     lines: tuple[str, ...]
     gate: Verdict | None
     rules: tuple[tuple[str, str, str], ...]  # (rule, verdict, detail)
@@ -70,6 +71,27 @@ class _Noting(Run):
             if said is not None:
                 self.said.append((self.plan.rules[rule].id, said))
                 self._note(board, rule, said, fact)
+
+
+class _Ends(Run):
+    """A pass that notes where a method was sent, and each connection's last message, by which all is declared."""
+
+    def __init__(self, wire: Wire, links: dict[str, Link], plan: Plan, method: str) -> None:
+        self.wanted = method
+        self.sent: dict[str, list[int]] = {}
+        self.last: dict[str, Fact] = {}
+        super().__init__(wire, links, plan, grouped=False)
+
+    def _judge(self, fact: Fact, kind: str, sender: str, method: str | None) -> None:
+        if fact.row >= 0:
+            name = fact.session.name
+            inputs = fact.result.get("inputRequests")
+            parts = [fact.body, *inputs.values()] if isinstance(inputs, dict) else [fact.body]
+            if any(isinstance(part, dict) and part.get("method") == self.wanted for part in parts):
+                self.sent.setdefault(name, []).append(fact.seq)
+            if fact.revision is not None and (fact.kind != "notification" or name not in self.last):
+                self.last[name] = fact
+        super()._judge(fact, kind, sender, method)
 
 
 def _declaration(m: Fact, said: Verdict) -> str:
@@ -117,6 +139,53 @@ def explain(wire: Wire, links: dict[str, Link], name: str, seq: int, plan: Plan)
         f"rules: {_rules_line(rules)}",
     )
     return Explanation(name, seq, lines, gated, rules)
+
+
+def explain_method(wire: Wire, links: dict[str, Link], name: str, method: str, plan: Plan) -> Explanation:
+    """Was this method sent on each connection, and did the declarations there allow it?"""
+    if method not in spec.method_names():
+        like = difflib.get_close_matches(method, spec.method_names(), n=3)
+        hint = f"did you mean {', '.join(like)}?" if like else "one looks like resources/list"
+        raise SpecError(f"{method!r}: no seq, and no revision has such a method; {hint}")
+    run = _Ends(wire, links, plan, method)
+    told: dict[tuple[str, ...], list[str]] = {}
+    gated = None
+    for conn, fact in run.last.items():
+        sender, message = _as_sent(str(fact.revision), method)
+        gate = Gate(str(fact.revision), fact.client_capabilities, fact.server_capabilities)
+        gated = gate.allows(message, sender, answers="tools/call")
+        seqs = run.sent.get(conn, [])
+        count = f"sent {len(seqs)} times: {', '.join(f'#{seq}' for seq in seqs[:5])}" if seqs else "never sent"
+        lines = (
+            f"{method}: {count}{', ...' * (len(seqs) > 5)}; judged by {fact.revision} ({fact.era})",
+            f"declared: {_declaration(fact, gated)}",
+            f"gate: {_gate_line(gated)}{_why_not(sender) * (gated.allowed is True and not seqs)}",
+        )
+        told.setdefault(lines, []).append(conn)
+    if not told:
+        raise TraceError(f"{name}: it does not tell which revision is spoken; a capture needs its handshake for that")
+    named = [(f"{', '.join(conns)}: " if len(told) > 1 else "") for conns in told.values()]
+    shown = [line for head, (first, *rest) in zip(named, told, strict=True) for line in (head + first, *rest)]
+    return Explanation(name, None, tuple(shown), gated, ())
+
+
+def _why_not(sender: str) -> str:
+    return f"; no declaration kept the {sender} from it: it chose not to, or the capture ends before"
+
+
+def _as_sent(revision: str, method: str) -> tuple[str, dict[str, Any]]:
+    """Who may send the method in that revision, and the barest message of it."""
+    message = {"jsonrpc": "2.0", "method": method} | ({} if method.startswith("notifications/") else {"id": 0})
+    if spec.method(revision, method, "c2s") is not None:
+        return "client", message
+    entry = spec.method(revision, method, "s2c")
+    if entry is not None and entry.kind == "input-request":
+        return "server", {"jsonrpc": "2.0", "id": 0, "result": {"inputRequests": {"0": {"method": method}}}}
+    return "client" if entry is None and "c2s" in _directions(method) else "server", message
+
+
+def _directions(method: str) -> set[str]:
+    return {way for way in ("c2s", "s2c") if spec.eras_of(method, way)}
 
 
 def _each_of(said: Outcome) -> list[Any]:
