@@ -25,12 +25,13 @@ COMPILE_OURS = @$(BIN)/python -m compileall -qq mcplab
 # The environment's own kernel and settings count, not what the user has elsewhere.
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help setup report test test-all test-oldest test-bare browser check lab bench fuzz conformance observe-check wheel clean distclean
+.PHONY: help setup report pictures test test-all test-oldest test-bare browser check lab bench fuzz conformance observe-check wheel clean distclean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make report   set up, then the comparison on TRACES= (default: the bundled captures): build/report/index.html"
+	@echo "make pictures the README's pictures anew, from the report"
 	@echo "make test     set up, then the tests"
 	@echo "make test-all the tests with every Python from 3.11 up that is found; test-oldest: oldest dependencies;"
 	@echo "              test-bare: without any extra"
@@ -81,6 +82,11 @@ $(READY_BROWSER): $(READY_TEST)
 report: $(READY)
 	$(COMPILE_OURS)
 	$(BIN)/python -m mcplab report $(TRACES) -o build/report
+
+# The README's pictures are charts of the report on the bundled captures
+pictures: TRACES =
+pictures: report
+	cp build/report/charts/declarations.svg build/report/charts/timeline-legacy.svg docs/images/
 
 test: $(READY_TEST)
 	$(COMPILE_OURS)

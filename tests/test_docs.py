@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 from importlib.metadata import version
@@ -12,7 +13,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from mcplab import formats, make_trace
+from mcplab import DEMO, caption, compare, export, formats, handshake, plots, stories
 from mcplab.cli import app, run
 from mcplab.model import COLUMNS, Event, Http, Sse
 
@@ -95,23 +96,80 @@ def test_links_lead_somewhere(page):
 COMMANDS = re.findall(r"^mcplab .*$", README, re.MULTILINE)
 
 
+FINDING = {"diff": "bundled:", "check": "bundled:"}  # these commands find something: status 1
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with the log that the README asks, and what its handshake records."""
+    folder = tmp_path_factory.mktemp("desk")
+    head = "2026-03-02T09:15:00.{:03}Z [notes] [info] Message from {}: {}"
+    messages = [
+        ("client", {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}}}),
+        ("server", {"id": 0, "result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}}),
+        ("client", {"method": "notifications/initialized"}),
+    ]
+    lines = [head.format(n, who, json.dumps({"jsonrpc": "2.0", **told})) for n, (who, told) in enumerate(messages)]
+    (folder / "mcp-server-notes.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    handshake(DEMO, mode="2026-07-28", then=[("tools/list", None), ("resources/list", None)]).trace.save(
+        folder / "mine.jsonl"
+    )
+    return folder
+
+
 def test_the_readme_shows_commands():
-    assert len(COMMANDS) >= 8
+    assert len(COMMANDS) >= 20
+    for user in ("You wrote a server", "You wrote a client", "You maintain an SDK", "You write about it"):
+        section = README.partition(f"### {user}\n")[2].partition("\n### ")[0]
+        assert 3 <= len(re.findall(r"^mcplab ", section, re.MULTILINE)) <= 8
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_of_the_readme_work(command, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_commands_of_the_readme_work(command, desk, monkeypatch, capsys):
+    monkeypatch.chdir(desk)
     arguments = shlex.split(command)[1:]
-    if "mine.jsonl" in arguments and "-o" not in arguments:  # what the command above it has recorded
-        make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "initialize"})]).save(tmp_path / "mine.jsonl")
-    assert run(arguments) == (1 if arguments[0] in ("diff", "check") else 0)
+    file = desk / arguments[arguments.index("-o") + 1] if "-o" in arguments else None
+    if file is not None:
+        file.unlink(missing_ok=True)
+    finds = arguments[1].startswith(FINDING.get(arguments[0], "nothing"))
+    assert run(arguments) == int(finds)
     shown = capsys.readouterr()
-    if "-o" in arguments:
-        assert (tmp_path / arguments[arguments.index("-o") + 1]).stat().st_size > 0
+    if file is not None and arguments[0] != "probe":  # which writes once a client comes
+        assert file.stat().st_size > 0
     else:
-        assert len(shown.out.splitlines()) > 1
+        assert shown.out.strip()
         assert shown.err == ""
+
+
+def test_the_readme_answers_why_resources_are_never_asked_for(desk, monkeypatch, capsys):
+    monkeypatch.chdir(desk)
+    command = next(c for c in COMMANDS if c.startswith("mcplab explain mcp-server-notes.log"))
+    assert run(shlex.split(command)[1:]) == 0
+    told = capsys.readouterr().out
+    assert "resources/list: never sent" in told
+    assert "gate: closed: server: resources is absent" in told
+
+
+PICTURES = dict(re.findall(r"!\[([^\]]+)\]\((docs/images/[^)]+)\)", README))
+
+
+def test_the_pictures_of_the_readme_are_what_is_drawn_today(tmp_path):
+    pinned = re.search(r"^matplotlib==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    if pinned and pinned[1] != version("matplotlib"):
+        pytest.skip(f"matplotlib {version('matplotlib')} draws other bytes than the pinned {pinned[1]}")
+    assert sorted(PICTURES.values()) == sorted(f"docs/images/{file.name}" for file in (DOCS / "images").iterdir())
+    traces = stories.load(None, progress=False)
+    frame = compare(traces, by=["client", "client_version"])
+    ax = plots.declarations(frame, title=stories.headline(frame), caption=caption(traces))
+    export(ax, tmp_path / "declarations.svg")
+    stories.chart(stories.pick(traces, "legacy"), tmp_path / "timeline-legacy")
+    for alt, file in PICTURES.items():
+        drawn = (tmp_path / Path(file).name).read_bytes()
+        assert (ROOT / file).read_bytes() == drawn, "run make pictures"
+        assert len(drawn) < 200_000
+        assert len(alt) > 60
+        for number in re.findall(r"(?<![\w.-])\d+(?![\w.-])", " ".join(alt.split())):
+            assert number.encode() in drawn, f"{alt}: {number}"
 
 
 def test_the_python_of_the_readme_works(tmp_path, monkeypatch):
