@@ -38,6 +38,7 @@ if (to) {
   to.dispatchEvent(new Event('change', {bubbles: true}));
 }"""
 """Tells the hidden field which segment was clicked: its channel's number and its own."""
+_PICKS: Final = f' onclick="{escape(_CLICK)}"'
 
 
 class Panel(ui.VBox):
@@ -104,9 +105,9 @@ class Panel(ui.VBox):
         return f"<Panel: {len(self._captures)} captures>"
 
     def _repr_mimebundle_(self, **how: Any) -> dict[str, str] | None:
-        """Where no widgets can be shown, the display that the panel begins with."""
+        """Where no widgets can be shown, the display that the panel begins with; there nothing can be clicked."""
         bundle = super()._repr_mimebundle_(**how)
-        return None if bundle is None else {**bundle, "text/html": self.display_html.value}
+        return None if bundle is None else {**bundle, "text/html": self.display_html.value.replace(_PICKS, "")}
 
     @property
     def view(self) -> View:
@@ -219,7 +220,7 @@ class Panel(ui.VBox):
         self._strip = strips
         one = self.view.facts(self.instance.value)
         text = block(one, strips, self.channels.value or None, self.end, self._set_apart(strips))
-        text = f'<div class="mcplab-picks" onclick="{escape(_CLICK)}">{text}</div>'
+        text = f'<div class="mcplab-picks"{_PICKS}>{text}</div>'
         if self.methods.value:
             text += '<p class="note">the segments show the chosen methods; the counts are of the whole instance</p>'
         return text
