@@ -137,21 +137,23 @@ def _together(client: str, version: str | None, found: list[Run]) -> Iterator[Ro
         pairs = [*((path, above) for path in below), *combinations(below, 2)]
         for path, other in pairs:
             having: list[Run] = []
+            messages = 0
             for run in found:
-                states = {
+                states = [
                     (comparison.declares(one.states, path, one.revision),
                      other in one.states if other == above else comparison.declares(one.states, other, one.revision))
                     for one in run.said
-                }  # fmt: skip
+                ]  # fmt: skip
                 if (True, False) in states or (False, True) in states:
                     break
                 if (True, True) in states:
                     having.append(run)
+                    messages += states.count((True, True))
             else:
                 if having:
                     yield {
                         "client": client, "client_version": version, "path": path, "kind": "never apart",
                         "by": "client", "other": other, "instances": len(having), "of": len(found),
-                        "configurations": _configurations(having), "n": sum(len(run.said) for run in having),
+                        "configurations": _configurations(having), "n": messages,
                         "evidence": shown([run.evidence(path) for run in having]),
                     }  # fmt: skip

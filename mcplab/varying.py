@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
@@ -32,6 +32,7 @@ MOST_VALUES: Final = 100
 """Of how many values of one thing, all else equal, each pair is looked at."""
 
 ABOUT: Final = ("client", "client_version", "client_info", "transport")
+_RELEASE: Final = ("version", "client_version")
 _SHOWN: Final = 5
 Setup = dict[tuple[str, str], str]
 """(factor, name) -> value as JSON text. What is not set has no entry."""
@@ -113,13 +114,26 @@ class Run:
         """A message that shows it; the first declaration, where the path is not there."""
         return next((one.proof for one in self.said if path in one.states), self.first)
 
-    def change(self, path: str) -> tuple[str, Said, Said]:
-        """Two messages that differ in a path that varies: of one connection (``request``), else of two."""
-        for one, other in pairwise(self.said):
-            if one.conn == other.conn and one.states.get(path) != other.states.get(path):
-                return "request", one, other
-        first = self.said[0]
-        return "connection", first, next(one for one in self.said if one.states.get(path) != first.states.get(path))
+    def changes(self, path: str) -> dict[tuple[str, str, str], tuple[Said, Said]]:
+        """(factor, state, state) -> two messages that differ so: of one connection (``request``), else of two.
+
+        A change back is the same difference.
+        """
+        found: dict[tuple[str, str, str], tuple[Said, Said]] = {}
+        last: dict[str, Said] = {}
+        for one in self.said:
+            self._change(found, "request", path, last.get(one.conn, one), one)
+            last[one.conn] = one
+        if not found:
+            for one in self.said:
+                self._change(found, "connection", path, self.said[0], one)
+        return found
+
+    @staticmethod
+    def _change(found: dict[tuple[str, str, str], tuple[Said, Said]], factor: str, path: str, *two: Said) -> None:
+        before, after = (one.states.get(path, "absent") for one in two)
+        if before != after and (factor, after, before) not in found:
+            found.setdefault((factor, before, after), (two[0], two[1]))
 
 
 def runs(traces: Any, client: str | None = None) -> dict[str, list[Run]]:
@@ -152,7 +166,7 @@ def runs(traces: Any, client: str | None = None) -> dict[str, list[Run]]:
                 ("server", "server"): _server(header, servers[instance]),
             }
             if version is not None:
-                setup["version", "client_version"] = _json(version)
+                setup[_RELEASE] = _json(version)
             setup |= {(_factor(name), name): text for name, text in own.items()}
         era = "+".join(sorted(eras[instance]))
         found.setdefault(product or "unknown", []).append(Run(instance, setup, era, said[instance], version, info))
@@ -249,9 +263,8 @@ def _of_client(product: str, all_runs: list[Run]) -> Iterator[dict[str, Any]]:
         changes: dict[tuple[str, str, str], list[tuple[Said, Said]]] = {}
         for run in all_runs:
             if run.state(path) == "varies":
-                factor, one, other = run.change(path)
-                states = one.states.get(path, "absent"), other.states.get(path, "absent")
-                changes.setdefault((factor, *states), []).append((one, other))
+                for what, two in run.changes(path).items():
+                    changes.setdefault(what, []).append(two)
         for (factor, state_a, state_b), pairs in changes.items():
             yield {
                 "client": product, "path": path, "factor": factor, "name": factor, "state_a": state_a,
@@ -297,6 +310,8 @@ def _alone(all_runs: list[Run], paths: set[str]) -> dict[str, list[Row]]:
                 rest = frozenset(item for item in run.setup.items() if item[0] != key)
                 groups.setdefault(rest, {}).setdefault(run.setup.get(key), run)
         for rest, values in groups.items():
+            if key == _RELEASE:
+                values.pop(None, None)  # of an unknown release nobody knows that it is another one
             given = {(name, text) for (factor, name), text in rest if factor == "configuration"}
             for a, b in combinations(sorted(values, key=_value_key)[:MOST_VALUES], 2):
                 one, other = values[a], values[b]
@@ -343,7 +358,7 @@ def _joint(all_runs: list[Run], path: str) -> list[Row]:
     known = [(one.setup, other.setup, one, other) for one, other in pairs]
     apart = [
         ({key for key, _ in a.items() ^ b.items()}, dict(a.items() & b.items()), one, other)
-        for a, b, one, other in known if a is not None and b is not None
+        for a, b, one, other in known if a is not None and b is not None and (_RELEASE in a) is (_RELEASE in b)
     ]  # fmt: skip
     least = min((len(keys) for keys, _, _, _ in apart), default=0)
     apart = [row for row in apart if len(row[0]) == least]

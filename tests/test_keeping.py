@@ -92,6 +92,18 @@ def test_never_apart_is_of_every_message_of_a_release():
     assert apart(told(session({"sampling": {}}))) == {}
 
 
+def test_never_apart_counts_the_messages_that_have_both():
+    def request(ident, capabilities):
+        meta = {f"io.modelcontextprotocol/{key}": value for key, value in (
+            ("protocolVersion", "2026-07-28"), ("clientInfo", {"name": "agent", "version": "1"}),
+            ("clientCapabilities", capabilities),
+        )}  # fmt: skip
+        return ("client", {"jsonrpc": "2.0", "id": ident, "method": "tools/list", "params": {"_meta": meta}})
+
+    frame = told(make_trace([request(1, {}), request(2, {"sampling": {"tools": {}}}), request(3, {})]))
+    assert frame[frame["kind"] == "never apart"]["n"].tolist() == [1]
+
+
 @pytest.fixture(scope="module")
 def table():
     names = ("fast-agent", "codex", "chuk-mcp", "python-sdk", "typescript-sdk")

@@ -73,6 +73,13 @@ def test_a_release_without_a_capture_has_a_place_and_nothing_in_it() -> None:
     assert xs == [0.0, 3.4]
 
 
+def test_an_unknown_release_has_no_place_among_the_others() -> None:
+    made = pd.concat([frame(), frame(("b", "2.0")).rename(columns={"2.0": "unknown", "b": "a"})], axis=1)
+    ax = plots.drift(made)
+    assert list(plots.read_declarations(ax).columns) == [("a", "0.9"), ("a", "0.10"), ("a", "1.0")]
+    assert "Captures of a of an unknown release are left out." in " ".join(said(ax))
+
+
 def test_the_sentence_for_who_cannot_see_it() -> None:
     told = plots.alt_text(plots.drift(frame(), title="Drift."))
     assert told.startswith("Drift: paths over the releases of 1 client; 3 paths of 1 of them changed, among them a $: ")

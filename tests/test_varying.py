@@ -128,6 +128,36 @@ def test_between_requests_of_one_modern_instance():
     assert frame.iloc[0][["evidence_a", "evidence_b"]].tolist() == ["t0#0", "t0#2"]
 
 
+def test_every_state_that_one_instance_sent_is_in_a_row():
+    def request(ident, *capabilities):
+        given = {f"{META}clientCapabilities": one for one in capabilities}
+        meta = {f"{META}protocolVersion": "2026-07-28", f"{META}clientInfo": {"name": "agent", "version": "1"}, **given}
+        return ("client", {"jsonrpc": "2.0", "id": ident, "method": "tools/list", "params": {"_meta": meta}})
+
+    sent = [{}, {"roots": {}}, {"roots": None}, {"roots": {}}, {}, {"roots": {"listChanged": False}}]
+    frame = found(make_trace([request(n, one) for n, one in enumerate(sent)]))
+    assert brief(frame, "roots") == [
+        ("request", "request", "absent", "empty", 1, 0), ("request", "request", "empty", "null", 1, 0),
+        ("request", "request", "absent", "object", 1, 0),
+    ]  # fmt: skip
+    assert frame.loc[1, ["evidence_a", "evidence_b"]].tolist() == ["t0#1", "t0#2"]
+    frame = found(make_trace([request(0), request(1, None), request(2, False), request(3, {})]))
+    assert [row[2:4] for row in brief(frame, "$")] == [("absent", "null"), ("null", "false"), ("false", "empty")]
+
+
+def test_an_unknown_release_is_not_another_one():
+    def nameless(capabilities):
+        meta = {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": capabilities}
+        head = {"kind": "header", "format": "mcplab-trace", "version": 1, "transport": "stdio", "config": {},
+                "client": {"name": "agent"}, "server_mode": "modern"}  # fmt: skip
+        ask = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+        return read_trace([head, {"kind": "message", "seq": 0, "dir": "c2s", "msg": ask}])
+
+    other = run({"roots": {}}, {}, mode="modern")
+    assert brief(found(nameless({}), other), "roots") == [("unknown", None, "absent", "empty", 1, 0)]
+    assert len(found(nameless({}), run({}, {}, mode="modern"))) == 0
+
+
 def test_no_row_where_nothing_varies():
     assert len(found(run({"roots": {}}, {"x": 1}), run({"roots": {}}, {"x": 2}))) == 0
 

@@ -59,6 +59,8 @@ class Part(NamedTuple):
     cells: Cells
     rows: list[tuple[PathRow, list[Step]]]
     open: int
+    unnamed: bool
+    """There are captures of which the release is not known: they stand before or after nothing."""
 
 
 def drift(
@@ -128,7 +130,7 @@ def _parts(
     found, single = [], []
     for name in names if client is None else [client]:
         mine = [who for who in frame.columns if who[0] == name]
-        versions = {shown(version): version for _, version in mine}
+        versions = {shown(version): version for _, version in mine if version != "unknown"}
         order = sorted({*versions, *map(str, releases.get(name, ()))}, key=version_key)
         if len(order) < 2:
             single.append(str(name))
@@ -139,8 +141,9 @@ def _parts(
         whos = [(name, versions[one]) if one in versions else None for one in order]
         steps = {row.path: _steps(row.path, name, order, whos, cells, proven) for row in cells.paths}
         kept = [path for path, own in steps.items() if show_all or _changes(own)]
+        unnamed = len(versions) < len(mine)
         left = sum(any(not step.kind for step in own) for path, own in steps.items() if path not in kept)
-        found.append(Part(str(name), order, cells, [(row, steps[row.path]) for row in rows(kept)], left))
+        found.append(Part(str(name), order, cells, [(row, steps[row.path]) for row in rows(kept)], left, unnamed))
     if not found:
         raise ValueError("nothing to draw: of no client here there are two releases")
     return found, single
@@ -314,6 +317,8 @@ def _note(parts: list[Part], single: list[str]) -> str:
         if version not in {shown(who.key[1]) for who in part.cells.whos if isinstance(who.key, tuple)}
     ]  # fmt: skip
     said = [f"No capture of {', '.join(gaps)}."] if gaps else []
+    if unnamed := [part.client for part in parts if part.unnamed]:
+        said.append(f"Captures of {', '.join(unnamed)} of an unknown release are left out.")
     left = sum(part.open for part in parts)
     if left:
         said.append(f"{left} further path{'' if left == 1 else 's'} cannot be told, varying within releases.")
