@@ -44,7 +44,10 @@ def contradictions(traces: Any, claims: pd.DataFrame | None = None) -> pd.DataFr
     ``reason``, by the first rule that fits:
 
     - ``differs by configuration``: captures of one release both agree and disagree, and ``variance`` says with what.
-    - ``changed since``: captures of some releases agree, those of others do not, and no release has both.
+    - ``changed since``: captures of older releases agree, those of newer ones do not, and no release has both. A claim
+      about a release that was not captured is about an older one than those.
+    - ``differs by release``: captures of some releases agree, and these are not older than those that do not: the claim
+      holds for newer ones.
     - ``wrong``: no capture agrees, and they are of the very release that the claim is about; or a reading of the
       source of the release captured, among these claims or the bundled ones, says what the captures say.
     - ``unknown``: none of these. A claim about a release that nobody names, or that was not captured, may have been
@@ -175,10 +178,7 @@ class _Case:
                 return "differs by configuration", f"captures of one release differ, with {names}"
             return "unknown", "captures of one release differ, and nothing that was recorded tells with what"
         if agree:
-            return "changed since", (
-                f"it holds for {', '.join(_versions(agree))} and not for {', '.join(_versions(others))}, "
-                "and within a release all captures agree"
-            )
+            return _by_release(row["client_version"], _versions(agree), _versions(others))
         return self._wrong(
             row, others, lambda one: one["path"] == path and one["declares"] in {run.declares(path) for run in others}
         )
@@ -257,8 +257,7 @@ class _Case:
                 "uses in one release came to something and were refused; by what, cannot be told here",
             )
         elif len(agree):
-            reason = "changed since"
-            why = f"it holds for {', '.join(versions[0])} and not for {', '.join(versions[1])}"
+            reason, why = _by_release(row["client_version"], *versions)
         elif row["client_version"] is not None and versions[1] == [row["client_version"]]:
             reason, why = "wrong", f"no use in {versions[1][0]}, the very release that the claim is about, agrees"
         else:
@@ -278,6 +277,18 @@ def _versions(found: Iterable[Run]) -> list[str]:
     return sorted({run.version for run in found if run.version is not None}, key=version_key)
 
 
+def _by_release(version: str | None, agree: list[str], others: list[str]) -> tuple[str, str]:
+    """Captures of some releases agree and those of others do not: did it change, and since when?"""
+    if not agree or not others:
+        return "unknown", "some agree and some do not, and of which releases they are is not known"
+    why = f"it holds for {', '.join(agree)} and not for {', '.join(others)}"
+    first = min(map(version_key, others))
+    older = max(map(version_key, agree)) < first
+    if version is not None and version not in agree and not (older and version_key(version) < first):
+        return "unknown", f"the claim is about {version}; {why}"
+    return "changed since" if older else "differs by release", f"{why}, and within a release all captures agree"
+
+
 def _below(name: str, names: Iterable[str]) -> bool:
     return any(name == one or name.startswith(f"{one}.") for one in names)
 
@@ -288,6 +299,8 @@ def _between(claims: list[Row]) -> Iterator[Row]:
     for number, row in enumerate(spoken):
         for other in spoken[:number]:
             if (row["path"], row["party"]) != (other["path"], other["party"]) or row["source"] == other["source"]:
+                continue
+            if None not in (of := {row["client_version"], other["client_version"]}) and len(of) > 1:
                 continue
             for what in ("declares", "implements"):
                 if {row[what], other[what]} == {"yes", "no"}:

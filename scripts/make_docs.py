@@ -245,7 +245,7 @@ MEANINGS = {
         "found_date": "first and last day of the captures, or the other claim's date",
         "instances": "instances that can be held against the claim",
         "agree": "of those, how many agree with it",
-        "reason": "`changed since`, `differs by configuration`, `wrong` or `unknown`",
+        "reason": "`changed since`, `differs by release`, `differs by configuration`, `wrong` or `unknown`",
         "why": "the rule that gave the reason",
         "evidence": "first messages or the citation that speak against it",
     },

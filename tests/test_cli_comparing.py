@@ -54,6 +54,8 @@ def test_contradictions_variance_and_promises(tmp_path):
         row for row in csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))) if row["client"] == "fast-agent"
     ]
     assert [(row["path"], row["reason"]) for row in rows] == [("sampling", "wrong")]
+    rows = json.loads(invoke("contradictions", "bundled:fast-agent", "--client", "fast-agent", "-f", "json"))
+    assert {row["client"] for row in rows} == {"fast-agent"}
     assert "features.auth_elicitation" in invoke("variance", "bundled:codex", "--client", "codex")
     assert run(["variance", "bundled:codex", "--client", "nobody"]) == 2
     text = invoke("promises", "bundled:chuk-mcp")

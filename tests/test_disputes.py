@@ -68,6 +68,25 @@ def test_changed_since_has_releases_and_days_on_both_sides():
     assert (row["found_version"], row["claimed_version"]) == ("1.10, 2.0", None)
 
 
+@pytest.mark.parametrize(
+    ("about", "true_of", "reason"),
+    [
+        (None, ["1.9"], "changed since"),
+        (None, ["1.10"], "differs by release"),  # true of the newest: nothing changed since it was written
+        (None, ["1.9", "2.0"], "differs by release"),
+        ("0.9", ["1.9"], "changed since"),
+        ("9.9", ["1.9"], "unknown"),  # what was captured is older than what the claim is about
+        ("0.9", ["1.10"], "unknown"),
+    ],
+)
+def test_what_changed_is_told_by_the_order_of_releases(about, true_of, reason):
+    given = ["1.9", "1.10", *(true_of[1:])]
+    runs = [run({"roots": {}} if version in true_of else {}, {}, version=version) for version in given]
+    row = only(against(claim(declares="yes", client_version=about), *runs))
+    assert row["reason"] == reason
+    assert f"it holds for {', '.join(true_of)} and not for" in row["why"]
+
+
 def test_wrong_about_the_very_release():
     row = only(against(claim(declares="yes", client_version="1.0"), run({}, {}), run({"roots": {}}, {}, version="2.0")))
     assert (row["reason"], row["claimed_version"], row["found_version"]) == ("wrong", "1.0", "1.0")
@@ -101,7 +120,7 @@ def test_by_default_is_held_against_runs_without_settings():
 def test_what_a_source_leaves_out_that_names_all():
     whole = claim(path="$", declares="no", only=True)
     row = only(against(whole, run({"sampling": {"tools": {}}, "roots": {}}, {}), run({}, {}, version="2"))[:1])
-    assert (row["path"], row["claimed"], row["reason"]) == ("roots", "no", "changed since")
+    assert (row["path"], row["claimed"], row["reason"]) == ("roots", "no", "differs by release")
     both = pd.concat([claim(path="$", declares="yes", only=True), claim(declares="yes")], ignore_index=True)
     assert [row["path"] for row in against(both, run({"sampling": {}, "roots": {}}, {}))] == ["sampling"]
     assert against(claim(path="$", declares="no"), run({"sampling": {}}, {})) == []  # it does not say that it names all
@@ -154,6 +173,11 @@ def test_two_documents_disagree():
     assert row["found_date"] == "2026-01-01"
 
 
+def test_two_documents_about_two_releases_may_both_be_right():
+    pair = [claim(declares="yes", client_version="1"), claim(declares="no", client_version="2", source="another")]
+    assert against(pd.concat(pair, ignore_index=True), run({}, {}, name="somebody-else")) == []
+
+
 def test_what_is_no_table_of_claims_is_told():
     with pytest.raises(TraceError, match="these are no claims"):
         contradictions(load([run({})]), pd.DataFrame())
@@ -189,7 +213,7 @@ def test_of_the_five_clients_codex_and_opencode_differ(five):
     read = frame[(frame["tier"] == "read") & (frame["against"] == "observed") & (frame["what"] == "declares")]
     assert read[["client", "path", "reason"]].values.tolist() == [
         ["codex", "experimental", "differs by configuration"], ["codex", "extensions", "differs by configuration"],
-        ["opencode", "roots", "changed since"],
+        ["opencode", "roots", "differs by release"],
     ]  # fmt: skip
     codex = read.set_index("path").loc["experimental"]
     assert codex["why"] == "captures of one release differ, with transport, sub-command (how)"

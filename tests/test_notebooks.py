@@ -309,7 +309,7 @@ def test_codex_declares_more_than_the_document_says(found, traces):
 
 def test_an_older_opencode_declares_nothing(found):
     row = found[(found["client"] == "opencode") & (found["tier"] == "read")].iloc[0]
-    assert (row["path"], row["reason"], row["found_version"]) == ("roots", "changed since", "1.3.2")
+    assert (row["path"], row["reason"], row["found_version"]) == ("roots", "differs by release", "1.3.2")
 
 
 def test_cline_is_as_the_document_says(found):

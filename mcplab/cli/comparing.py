@@ -68,13 +68,17 @@ def contradictions(
 ) -> int:
     """Where documents and captures disagree, and why, as far as it can be told.
 
-    changed since: captures of other releases agree; differs by configuration: other captures of the same release do;
-    wrong: none does, in the release that it is about; unknown: it cannot be told. -f csv or json show the evidence.
+    changed since: captures of older releases agree; differs by release: of others, and not only of older ones; differs
+    by configuration: other captures of the same release do; wrong: none does, in the release that it is about; unknown:
+    it cannot be told. -f csv or json show the evidence.
     """
     import mcplab.disputes as disputes
 
     found = captures(traces, client, bundled=bundled)
-    _give(disputes.contradictions(found, claimed(claims)), "contradictions", kind, output)
+    frame = disputes.contradictions(found, claimed(claims))
+    if client:  # claims of other clients are none of it
+        frame = frame[frame["client"].isin({*client, *found.connections["client"].dropna()})]
+    _give(frame, "contradictions", kind, output)
     return left_out(traces, found)
 
 

@@ -16,7 +16,8 @@ from mcplab.varying import configuration
 
 REASONS = {
     "wrong": "wrong, as far as can be told",
-    "changed since": "true of other releases: it changed",
+    "changed since": "true of older releases: it changed since",
+    "differs by release": "true of other releases, and not only of older ones",
     "differs by configuration": "true of other configurations",
     "unknown": "not so here, and why cannot be told",
 }
