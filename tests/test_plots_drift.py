@@ -80,6 +80,15 @@ def test_an_unknown_release_has_no_place_among_the_others() -> None:
     assert "Captures of a of an unknown release are left out." in " ".join(said(ax))
 
 
+def test_a_path_is_named_by_what_stands_above_it_in_its_own_client() -> None:
+    whos = pd.MultiIndex.from_product([["a", "b"], ["1", "2"]], names=["client", "client_version"])
+    cells = [["object"] * 4, ["absent", "object", "object", "object"], ["absent", "empty", "empty", "absent"]]
+    for order in ([0, 1, 2, 3], [2, 3, 0, 1]):
+        made = pd.DataFrame(cells, ["$", "sampling", "sampling.tools"], whos, dtype="str").iloc[:, order]
+        texts = said(plots.drift(made))
+        assert {"sampling", ".tools", "sampling.tools"} <= set(texts), "of b the path above does not change"
+
+
 def test_the_sentence_for_who_cannot_see_it() -> None:
     told = plots.alt_text(plots.drift(frame(), title="Drift."))
     assert told.startswith("Drift: paths over the releases of 1 client; 3 paths of 1 of them changed, among them a $: ")

@@ -190,7 +190,7 @@ def _draw(
     across = (max(len(part.versions) for part in parts) - 1) * _APART + 1
     height = sum(_HEAD + max(len(part.rows), 1) + 0.5 for part in parts)
     labels = {
-        row.path: paper.wrap(margins.path_text(row.label), 200 - 8 * row.depth, family=MONO, lines=1)[0]
+        row: paper.wrap(margins.path_text(row.label), 200 - 8 * row.depth, family=MONO, lines=1)[0]
         for part in parts for row, _ in part.rows
     }  # fmt: skip
     beside = _PITCH * (_APART - 1) / 2  # a release's name may be wider than its cells
@@ -198,7 +198,7 @@ def _draw(
         14
         + beside
         + max(
-            [8 * row.depth + measure(labels[row.path], family=MONO) for part in parts for row, _ in part.rows]
+            [8 * row.depth + measure(labels[row], family=MONO) for part in parts for row, _ in part.rows]
             + [measure(fitting(literal(part.client, bold=True), 200, bold=True), bold=True) for part in parts]
         )
     )
@@ -240,7 +240,7 @@ def _draw(
 
 
 def _client(
-    ax: Axes, part: Part, y: float, room: tuple[float, float, float], labels: dict[str, str], pen: Pen, theme: str,
+    ax: Axes, part: Part, y: float, room: tuple[float, float, float], labels: dict[PathRow, str], pen: Pen, theme: str,
     ground: Ground,
 ) -> float:  # fmt: skip
     """One client: its name, its releases, a line a path; returns where it ends."""
@@ -259,7 +259,7 @@ def _client(
     colours = {"same": ground.rule, "differs": ground.ink, "release": ground.ink}
     whos: dict[str, Hashable] = {shown(who.key[1]): who.key for who in part.cells.whos if isinstance(who.key, tuple)}
     for row, steps in part.rows:
-        put_row(ax, 8 - left + 8 * row.depth, y + 0.5, labels[row.path], ground.ink, family=MONO)
+        put_row(ax, 8 - left + 8 * row.depth, y + 0.5, labels[row], ground.ink, family=MONO)
         for step in steps:
             if step.kind and step.to == step.at + 1:
                 spots = [step.at * _APART + _half(step.before, pen), step.to * _APART - _half(step.after, pen)]
