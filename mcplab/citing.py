@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+_PROOF: Final = re.compile(r"(\S.*?)#([0-9]+)(?= |$)")
+
+
+def proofs(text: str) -> list[tuple[str, int]]:
+    """(trace, seq) of a text of several ``trace#seq`` with a blank between them; a trace's name may hold blanks too."""
+    return [(name, int(seq)) for name, seq in _PROOF.findall(text)]
 
 
 def short_names(traces: Iterable[str]) -> dict[str, str]:

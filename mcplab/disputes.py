@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from mcplab.citing import proofs
 from mcplab.frames.table import build
 from mcplab.model import COLUMNS
 from mcplab.published import claims as bundled
@@ -231,11 +232,12 @@ class _Case:
             return one["path"] == path and bool(stated) and set(stated) <= set(others)
 
         reason, why = self._wrong(row, tried, says_so)
-        proof = [*rows.loc[rows["given"].isna(), "evidence_b"], shown([run.evidence(path) for run in tried])]
+        proof = [one for text in rows.loc[rows["given"].isna(), "evidence_b"] for one in proofs(text)]
+        proof += [run.evidence(path) for run in tried[:5]]
         yield _claim(
             row, what="settings", claimed=f"switched by {', '.join(names)}", against="observed", found=said,
             instances=len(tried), agree=0, reason=reason, why=why,
-            evidence=" ".join(list(dict.fromkeys(" ".join(proof).split(" ")))[:10]), **self._side(tried),
+            evidence=shown(proof, 10), **self._side(tried),
         )  # fmt: skip
 
     def _implemented(self, row: Row, exercised: pd.DataFrame) -> Iterator[Row]:

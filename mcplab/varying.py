@@ -282,9 +282,9 @@ def _of_client(product: str, all_runs: list[Run]) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def shown(proof: Sequence[tuple[str, int]]) -> str:
+def shown(proof: Sequence[tuple[str, int]], most: int = _SHOWN) -> str:
     """The first of some messages, as ``trace#seq``."""
-    return " ".join(f"{trace}#{seq}" for trace, seq in list(dict.fromkeys(proof))[:_SHOWN])
+    return " ".join(f"{trace}#{seq}" for trace, seq in list(dict.fromkeys(proof))[:most])
 
 
 def _given(given: set[tuple[str, str]] | None) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
 
 from mcplab import DEMO, contradictions, handshake, promises, stories, variance
@@ -296,6 +297,17 @@ def test_one_claim_is_wrong_and_the_messages_prove_it(found, traces):
     assert '"sampling"' not in proofs['{"server_entry": {}, ' + off]
     assert '"sampling"' in proofs['{"server_entry": {"sampling": {"model": "passthrough"}}, ' + off]  # on again
     assert repr(stories.disproof(found[found["reason"] != "wrong"], traces)) == "No claim here can be called wrong."
+
+
+def test_the_proof_is_shown_of_a_capture_with_blanks_in_its_name():
+    mine = Traces([make_trace(stories.hello({"roots": {}}, {})).renamed("my capture #1")])
+    row = {
+        "client": "x", "source": "a note", "path": "roots", "what": "declares", "claimed": "no", "claimed_date": None,
+        "found": "yes", "found_version": None, "reason": "wrong", "why": "seen", "evidence": "my capture #1#0",
+    }  # fmt: skip
+    told = repr(stories.disproof(pd.DataFrame([row]), mine))
+    assert "event 0 of my capture #1:" in told
+    assert '"roots"' in told
 
 
 def test_codex_declares_more_than_the_document_says(found, traces):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mcplab import caption, claims, compare, load, methods, read_traces
-from mcplab.citing import short_names
+from mcplab.citing import proofs, short_names
 from mcplab.traces import Traces, make_trace
 from tests.test_cli import initialize
 
@@ -67,3 +67,8 @@ def test_ids_of_documents_and_of_equal_names() -> None:
     flat = compare(load(["bundled:codex"]), by="client", tier="read", long=True)
     assert not pd.isna(flat["cite"]).any()
     assert short_names(["a/x", "b/x", "b/y"]) == {"a/x": "a/x", "b/x": "b/x", "b/y": "y"}
+
+
+def test_messages_are_found_in_a_text_whatever_their_captures_are_called() -> None:
+    assert proofs("a/b#1 my capture #2#3 c#4") == [("a/b", 1), ("my capture #2", 3), ("c", 4)]
+    assert proofs("") == proofs("no message") == []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from mcplab.citing import proofs
 from mcplab.published import claims
 from mcplab.stories.declared import pretty
 from mcplab.told import Code, Name, Told, count, series
@@ -57,14 +58,13 @@ def disproof(found: pd.DataFrame, traces: Traces) -> Told:
             f"Why this is called wrong: {row.why}.",
         ]  # fmt: skip
         shown: list[str] = []
-        for proof in row.evidence.split(" "):
-            name, _, seq = proof.rpartition("#")
+        for name, seq in proofs(row.evidence):
             trace = next((one for one in traces if one.name == name), None)
             settings = "" if trace is None else json.dumps(configuration(trace), ensure_ascii=False)
             if trace is not None and settings not in shown:
                 shown.append(settings)
-                head = ("Configured with ", Name(settings), ", event ", seq, " of ", Name(name), ":")
-                blocks += [head, Code(pretty(trace.raw(int(seq))))]
+                head = ("Configured with ", Name(settings), ", event ", str(seq), " of ", Name(name), ":")
+                blocks += [head, Code(pretty(trace.raw(seq)))]
     return Told(*blocks) if blocks else Told("No claim here can be called wrong.")
 
 
