@@ -303,7 +303,7 @@ def _states(value: Any, party: str) -> dict[str, tuple[str, str | None]]:
         return found or {"$": ("unknown", None)}
     text = str(value) if isinstance(value, JsonText) else as_text(value)
     if text is not None and (why := jsontext.check(text)):
-        raise TraceError(f"no JSON to compare: {why}")
+        raise TraceError(f'no JSON to compare: {why}; a declaration looks like {{"roots": {{}}}}')
     return {leaf.path: (leaf.state, leaf.value) for leaf in flatten(text)}
 
 

@@ -208,7 +208,7 @@ class Negotiation:
         if isinstance(event, Late):
             return (replace(self, late=event.value), ()) if self.mode == "auto" else (self, ())
         if isinstance(event, Unreachable) and self.phase != "switching":
-            return self._fail(event, event.detail, "check the address or the command")
+            return self._fail(event, event.detail, "check the address or the command, and whether the server runs")
         if isinstance(event, Opened):
             return self._opened(event)
         return {"discover": self._discover, "initialize": self._initialize, "switching": self._switching}.get(

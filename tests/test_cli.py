@@ -104,6 +104,7 @@ def test_version(capsys):
         ("timeline x --axis sideways", "--axis: sideways is none of time, seq"),
         ("convert one", "Missing argument 'OUT'"),
         ("reach a..b", "is no capability path"),
+        ("handshake DEMO --request tools/list {", "--request tools/list: its params are no JSON"),
         ("timeline bundled:opencode", "9 captures, and this command takes one"),
         (f"timeline {ROOTS} --end whenever", "is no time"),
         (f"convert {ROOTS} out.jsonl --to nonsense", "no format 'nonsense'"),
@@ -314,6 +315,18 @@ def test_diff_says_1_when_they_differ(capsys):
     assert capsys.readouterr().out == ""
     assert run(["diff", "{}", '{"roots":null}', "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out)[-1]["b"] == "null"
+
+
+def test_reach_asks_whether_a_path_that_nobody_knows_is_meant(capsys):
+    for path, meant in (("elicitation.ur", "did you mean elicitation.url"), ("elicitation.url", ""), ("telepathy", "")):
+        assert run(["reach", path, "-t", "bundled:cline"]) == 0
+        assert capsys.readouterr().err.strip("\n").endswith(f"{meant}, elicitation, elicitation.form?" if meant else "")
+
+
+def test_a_table_without_rows_says_so(tmp_path, capsys):
+    file = str(make_trace([("client", {"jsonrpc": "2.0", "id": 1, "method": "ping"})]).save(tmp_path / "a.jsonl"))
+    assert run(["read", file, "--table", "declarations"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["(no rows)"]
 
 
 def test_reach():

@@ -57,7 +57,7 @@ def show(frame: pd.DataFrame, kind: Format, *, columns: Sequence[str] | None = N
     if kind is Format.json:
         say(records(flat))
     elif kind is Format.text:
-        say(aligned([str(name) for name in shown.columns], cells(shown)))
+        say(aligned([str(name) for name in shown.columns], cells(shown)) + "(no rows)\n" * shown.empty)
     else:
         from mcplab.exports import as_text
 

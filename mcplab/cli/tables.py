@@ -21,7 +21,7 @@ from mcplab.cli.options import (
     claimed,
     left_out,
 )  # fmt: skip
-from mcplab.cli.output import Format, matrix, save, say, show
+from mcplab.cli.output import Format, matrix, note, save, say, show
 from mcplab.model import TraceError
 
 if TYPE_CHECKING:
@@ -208,10 +208,25 @@ def reach(
 
     found = captures(traces, client)
     frame = comparison.reach(paths, found)
+    for path in paths:
+        if known := _like(path, frame):
+            note(f"mcplab: {path}: no revision defines it, and no capture declares it; did you mean {known}?")
     if output is not None:
         return _write(frame, output)
     show(frame, kind)
     return left_out(traces, found)
+
+
+def _like(path: str, frame: pd.DataFrame) -> str:
+    """What may be meant by a path that nobody defines and nobody declares, if something is near it."""
+    import difflib
+
+    from mcplab.spec import REVISIONS, capabilities, capability
+
+    if any(capability(revision, "client", path) for revision in REVISIONS) or set(frame[path]) - {"no", "unknown"}:
+        return ""
+    names = dict.fromkeys(one.path for revision in REVISIONS for one in capabilities(revision, "client"))
+    return ", ".join(difflib.get_close_matches(path, names, n=3))
 
 
 def timeline(

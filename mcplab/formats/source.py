@@ -86,7 +86,7 @@ def _read_path(path: Path) -> tuple[str, bytes]:
             raise TraceError(f"{path.name}: {info.st_size} bytes are more than the {MAX_BYTES} that are read at once")
         return str(path), path.read_bytes()
     except FileNotFoundError:
-        raise TraceError(f"{path}: no such file") from None
+        raise TraceError(f"{path}: no such file; check the path, or name a folder, a glob or bundled:NAME") from None
     except OSError as error:
         raise TraceError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except ValueError as error:  # a NUL in the name

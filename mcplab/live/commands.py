@@ -111,6 +111,8 @@ def requests_of(words: Sequence[str]) -> list[str]:
 
 def _request(words: str) -> tuple[str, Any]:
     method, _, text = words.strip().partition(" ")
+    if text.strip() and (why := jsontext.check(text)):
+        raise ValueError(f'--request {method}: its params are no JSON ({why}); write them as {{"cursor": "x"}}')
     return method, jsontext.loads(text) if text.strip() else None
 
 

@@ -106,7 +106,7 @@ class Tap:
             why = f"{self._command[0]}: {getattr(error, 'strerror', None) or error}"
             self._recording.add("close", conn, by="server", reason=f"not started: {why}", unexpected=True)
             with contextlib.suppress(OSError):
-                os.write(self._ours[2], f"mcplab: {why}\n".encode())
+                os.write(self._ours[2], f"mcplab: {why}; check the server's command, behind --\n".encode())
             return 127 if isinstance(error, FileNotFoundError) else 126
         before = self._pass_signals_to(process)
         try:

@@ -152,5 +152,5 @@ def find(name: str) -> Rule:
     if name in rules:
         return rules[name]
     like = [known for known in rules if name.rpartition(".")[2] in known or known.startswith(f"{name}.")]
-    hint = f"did you mean {', '.join(like[:5])}?" if like else "see mcplab.rules() for all of them"
+    hint = f"did you mean {', '.join(like[:5])}?" if like else "mcplab rules lists them all"
     raise SpecError(f"no rule {name!r}: {hint}")

@@ -121,7 +121,7 @@ def explain(wire: Wire, links: dict[str, Link], name: str, seq: int, plan: Plan)
     """The explanation of the message with that seq."""
     rows = [n for n, row in enumerate(wire.rows) if wire.record.events[row.event].seq == seq]
     if not rows:
-        raise TraceError(f"{name}: no message has seq {seq}; look into .messages for those that there are")
+        raise TraceError(f"{name}: no message has seq {seq}; its table messages has those that there are")
     row = rows[0]
     paired = wire.answer.get(row) if wire.kind[row] == "request" else wire.reply_to[row]
     answer = None if paired is None else wire.record.events[wire.rows[paired].event].seq
