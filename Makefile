@@ -101,7 +101,7 @@ browser: $(READY_BROWSER)
 check: $(READY_TEST)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python scripts/check_types.py
 	$(BIN)/python -m pytest -p no:cacheprovider tests/test_layers.py
 
 lab: $(READY)
