@@ -31,6 +31,9 @@ MOST: Final = 400
 MOST_VALUES: Final = 100
 """Of how many values of one thing, all else equal, each pair is looked at."""
 
+NAMELESS: Final = "unknown"
+"""Stands for the client where none gave its name."""
+
 ABOUT: Final = ("client", "client_version", "client_info", "transport")
 _RELEASE: Final = ("version", "client_version")
 _SHOWN: Final = 5
@@ -169,7 +172,7 @@ def runs(traces: Any, client: str | None = None) -> dict[str, list[Run]]:
                 setup[_RELEASE] = _json(version)
             setup |= {(_factor(name), name): text for name, text in own.items()}
         era = "+".join(sorted(eras[instance]))
-        found.setdefault(product or "unknown", []).append(Run(instance, setup, era, said[instance], version, info))
+        found.setdefault(product or NAMELESS, []).append(Run(instance, setup, era, said[instance], version, info))
     return found
 
 
@@ -228,7 +231,7 @@ def variance(traces: Any, client: str | None = None) -> pd.DataFrame:
     thing is the era. Where no two such runs exist, what differs between the closest two is named together, joined by
     ``+``: it cannot be told apart. Where messages of one instance differ, the factor is ``request``, or ``connection``
     if only those of different connections do. Runs whose header tells nothing of their settings explain nothing:
-    ``unknown``.
+    ``unknown``. Runs of a client that gave no name are not compared, as nobody knows whether they are of one.
 
     Args:
         traces: Traces, or one Trace.
@@ -248,7 +251,8 @@ def variance(traces: Any, client: str | None = None) -> pd.DataFrame:
         raise ArgumentError(f"no declaration of client {client!r} was captured; these captures have: {known}")
     rows: list[dict[str, Any]] = []
     for product in sorted(found, key=label_key):
-        rows += _of_client(product, found[product])
+        if product != NAMELESS:
+            rows += _of_client(product, found[product])
     return build("variance", {name: [row.get(name) for row in rows] for name in COLUMNS["variance"]})
 
 

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from mcplab import TraceError, load, make_trace, read_trace, variance
+from mcplab import TraceError, compare, load, make_trace, read_trace, variance
 from mcplab.model import COLUMNS
+from mcplab.stories import most_varied
 from mcplab.varying import settings
 
 META = "io.modelcontextprotocol/"
@@ -156,6 +157,19 @@ def test_an_unknown_release_is_not_another_one():
     other = run({"roots": {}}, {}, mode="modern")
     assert brief(found(nameless({}), other), "roots") == [("unknown", None, "absent", "empty", 1, 0)]
     assert len(found(nameless({}), run({}, {}, mode="modern"))) == 0
+
+
+def test_captures_in_which_no_client_gave_its_name_are_not_runs_of_one():
+    def nameless(n, capabilities):
+        hello = {"protocolVersion": "2025-11-25", "capabilities": capabilities}
+        ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        return make_trace([("client", ask)]).renamed(f"t{n}")
+
+    traces = load([nameless(0, {}), nameless(1, {"roots": {}})])
+    assert len(variance(traces)) == 0
+    frame = compare(traces)
+    assert frame.loc["roots", "unknown"] == "varies"
+    assert most_varied(frame) is None
 
 
 def test_no_row_where_nothing_varies():

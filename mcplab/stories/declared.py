@@ -13,7 +13,7 @@ from mcplab.comparison import diff, speaking
 from mcplab.jsontext import printable
 from mcplab.told import Code, Name, Picture, Told, count, series
 from mcplab.traces import Trace, Traces
-from mcplab.varying import configuration
+from mcplab.varying import NAMELESS, configuration
 from mcplab.versions import label_key
 
 HALVES = {
@@ -93,8 +93,12 @@ def headline(frame: pd.DataFrame) -> str:
 
 
 def most_varied(frame: pd.DataFrame) -> Any | None:
-    """Of the columns in which something varies, the one that stands for most instances; None where nothing varies."""
-    varied = [who for who in frame.columns if (frame[who] == "varies").any()]
+    """Of the columns in which something varies, the one that stands for most instances; None where nothing varies.
+
+    Captures in which the client gave no name are of nobody knows how many clients: their column is none.
+    """
+    named = [who for who in frame.columns if (who[0] if isinstance(who, tuple) else who) != NAMELESS]
+    varied = [who for who in named if (frame[who] == "varies").any()]
     instances = frame.attrs.get("instances", {})
     return max(varied, key=lambda who: instances.get(who, 0), default=None)
 
