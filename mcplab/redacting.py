@@ -99,4 +99,6 @@ def write_whole(target: Path, lines: Iterable[bytes], mode: int = 0o666) -> None
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-        raise TraceError(f"{target}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise TraceError(
+            f"{target}: cannot be written ({(error.strerror or str(error)).lower()}); choose another path"
+        ) from None

@@ -149,7 +149,9 @@ class Trace:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise TraceError(f"{target}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+            raise TraceError(
+                f"{target}: cannot be written ({(error.strerror or str(error)).lower()}); choose another path"
+            ) from None
         write_whole(target, pieces)
         return target
 

@@ -74,7 +74,9 @@ def build(traces: Sequence[str] | None, folder: Path, *, timeout: int = 300, not
         names = sorted(file.relative_to(folder).as_posix() for file in files)
         (folder / MANIFEST).write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise MCPLabError(f"{error.filename or folder}: cannot be written ({(error.strerror or '').lower()})") from None
+        raise MCPLabError(
+            f"{error.filename or folder}: cannot be written ({(error.strerror or '').lower()}); choose another folder"
+        ) from None
     failed = [lesson for lesson in lessons if lesson.error]
     summary = _summary(read, lessons, failed, len(outputs), time.monotonic() - start)
     return Done(Path(os.path.relpath(page)), files, failed, summary)

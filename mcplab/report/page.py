@@ -70,6 +70,7 @@ NOTEBOOK_STYLE: Final = """
 .output_area { overflow-x: auto; }
 .output_area img, .output_png img { max-width: 100%; height: auto; background: #fff; }
 .dataframe { border: 0; }
+.output_stdout pre, .output_stderr pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .output_stderr pre { color: var(--muted); }
 .output_error pre { color: var(--bad); }
 .highlight .c1, .highlight .c { color: var(--muted); font-style: italic; }
