@@ -1,4 +1,4 @@
-"""Write the pages of docs/ that follow the code: columns.md, cli.md and the table of formats in trace-format.md.
+"""Write the pages of docs/ that follow the code: columns.md, cli.md, rule-catalogue.md, the formats in trace-format.md.
 
 ``python scripts/make_docs.py`` writes them, ``--check`` names those out of date. A new column needs its meaning here.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mcplab import formats
+from mcplab import formats, rules
 from mcplab.model import COLUMNS
+from mcplab.spec import REVISIONS, spec_url
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -336,7 +337,35 @@ def trace_format_page() -> str:
     return f"{head}{BEGIN}\n| name | what | written too |\n|---|---|---|\n{rows}\n{END}{rest.partition(END)[2]}"
 
 
-PAGES = {"columns.md": columns_page, "cli.md": cli_page, "trace-format.md": trace_format_page}
+def catalogue_page() -> str:
+    """The rule catalogue: a table a topic, a row a rule, with where the newest revision that has it says it."""
+    found = rules()
+    lines = [
+        "# Rule catalogue", "",
+        f"The {len(found)} rules that `mcplab check` judges by, as `mcplab.rules()` has them;",
+        "`scripts/make_docs.py` writes this page. `mcplab rules ID` shows one with an exchange that keeps and one that",
+        "breaks it; how they are judged: [rules.md](rules.md). Confidence: how surely a capture shows a breach; rules of",
+        "low confidence give hints only.",
+    ]  # fmt: skip
+    topics = found["id"].str.partition(".")[0]
+    for topic, group in found.sort_values("id").groupby(topics, sort=True):
+        lines += ["", f"## {topic}", "", "| rule | binds | level | confidence | what it asks | revisions, source |"]
+        lines.append("|---|---|---|---|---|---|")
+        for row in group.itertuples():
+            revisions = row.revisions.split(", ")
+            page, _, anchor = row.section.rpartition("; ")[2].rpartition(": ")[2].partition("#")
+            whole = [one for one in REVISIONS if revisions[0] <= one <= revisions[-1]] == revisions
+            span = f"{revisions[0]} to {revisions[-1]}" if whole and len(revisions) > 2 else ", ".join(revisions)
+            source = f"[{span}]({spec_url(revisions[-1], page, anchor)})"
+            title = row.title.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
+            lines.append(f"| `{row.id}` | {row.party} | {row.level} | {row.confidence} | {title} | {source} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {
+    "columns.md": columns_page, "cli.md": cli_page, "trace-format.md": trace_format_page,
+    "rule-catalogue.md": catalogue_page,
+}  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:

@@ -13,7 +13,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from mcplab import DEMO, caption, compare, export, formats, handshake, plots, stories
+from mcplab import DEMO, caption, compare, export, formats, handshake, plots, rules, stories
 from mcplab.cli import app, run
 from mcplab.model import COLUMNS, Event, Http, Sse
 
@@ -33,7 +33,7 @@ def make_docs() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["columns.md", "trace-format.md"])
+@pytest.mark.parametrize("page", ["columns.md", "rule-catalogue.md", "trace-format.md"])
 def test_generated_pages_are_up_to_date(page, make_docs):
     assert (DOCS / page).read_text(encoding="utf-8") == make_docs.PAGES[page](), "run python scripts/make_docs.py"
 
@@ -57,6 +57,11 @@ def test_no_meaning_is_of_a_column_that_is_gone(make_docs):
         assert set(meanings) <= set(COLUMNS[table]), table
     assert set(make_docs.COMMON) <= {name for columns in COLUMNS.values() for name in columns}
     assert {dtype for columns in COLUMNS.values() for dtype in columns.values()} <= set(make_docs.DTYPES)
+
+
+def test_the_catalogue_lists_every_rule_once():
+    listed = re.findall(r"^\| `([a-z-]+\.[^`]+)` \|", (DOCS / "rule-catalogue.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(rules()["id"])
 
 
 def test_every_command_has_its_section():
