@@ -38,17 +38,17 @@ def contradictions(traces: Any, claims: pd.DataFrame | None = None) -> pd.DataFr
     """Every claim that something speaks against, with versions and dates of both sides, and why, as far as it shows.
 
     A claim is held against the captures of its client (a published table's record: of that ``clientInfo.name``, where
-    it was captured): against what they declare, what use of it came to (``implements``), and which settings switch it;
-    and against the claims of other sources. ``by default`` is held against runs with no setting at all; a claim under
-    any other condition is not held, as text is not understood here. What cannot be held against anything has no row.
+    it was captured; of none, where several products send that name): against what they declare, what use of it came to
+    (``implements``), and which settings switch it; and against the claims of other sources. ``by default`` is held
+    against runs with no setting at all; a claim under any other condition is not held, as text is not understood here.
+    What cannot be held against anything has no row.
 
     ``reason``, by the first rule that fits:
 
     - ``differs by configuration``: captures of one release both agree and disagree, and ``variance`` says with what.
     - ``changed since``: captures of older releases agree, those of newer ones do not, and no release has both. A claim
       about a release that was not captured is about an older one than those.
-    - ``differs by release``: captures of some releases agree, and these are not older than those that do not: the claim
-      holds for newer ones.
+    - ``differs by release``: captures of some releases agree, and these are not all older than those that do not.
     - ``wrong``: no capture agrees, and they are of the very release that the claim is about; or a reading of the
       source of the release captured, among these claims or the bundled ones, says what the captures say.
     - ``unknown``: none of these. A claim about a release that nobody names, or that was not captured, may have been
@@ -67,12 +67,15 @@ def contradictions(traces: Any, claims: pd.DataFrame | None = None) -> pd.DataFr
     day = days(traces)
     out: list[Row] = []
     exercised = _exercised(traces, rows, found)
+    sent = traces.connections.groupby("client_info")["client"].nunique()
+    several = set(sent[sent > 1].index)  # nobody knows which of these products a record of that name means
     for client in dict.fromkeys(row["client"] for row in rows):
         own = [row for row in rows if row["client"] == client]
         if client in found:
             case = _Case(traces, client, found[client], own, day)
             for row in own:
-                out += case.against(row, exercised)
+                if row["client_info"] not in several:
+                    out += case.against(row, exercised)
         out += _between(own)
     out.sort(key=lambda row: (label_key(str(row["client"])), path_key(row["path"]), row["tier"], str(row["source"])))
     return build("contradictions", {name: [row.get(name) for row in out] for name in COLUMNS["contradictions"]})

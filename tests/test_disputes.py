@@ -166,6 +166,13 @@ def test_use_speaks_against_implements():
     assert against(claim(implements="yes"), make_trace(start)) == []  # asked, and never answered: nothing is known
 
 
+def test_a_record_of_a_name_that_several_products_send_is_held_against_none():
+    record = claim(client="i", client_info="i", declares="yes")
+    alone = run({}, {}, name="i")
+    assert len(against(record, alone)) == 1
+    assert against(record, alone, run({"roots": {}}, {}, name="another")) == []
+
+
 def test_two_documents_disagree():
     pair = [claim(declares="yes"), claim(declares="no", tier="listed", source="https://example.org/table", date=None)]
     row = only(against(pd.concat(pair, ignore_index=True), run({}, {}, name="somebody-else")))
