@@ -344,8 +344,8 @@ def catalogue_page() -> str:
         "# Rule catalogue", "",
         f"The {len(found)} rules that `mcplab check` judges by, as `mcplab.rules()` has them;",
         "`scripts/make_docs.py` writes this page. `mcplab rules ID` shows one with an exchange that keeps and one that",
-        "breaks it; how they are judged: [rules.md](rules.md). Confidence: how surely a capture shows a breach; rules of",
-        "low confidence give hints only.",
+        "breaks it; how they are judged: [rules.md](rules.md). Confidence: how surely a capture shows a breach; rules",
+        "of low confidence give hints only.",
     ]  # fmt: skip
     topics = found["id"].str.partition(".")[0]
     for topic, group in found.sort_values("id").groupby(topics, sort=True):
