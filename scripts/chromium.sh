@@ -6,8 +6,8 @@ for name in chromium chromium-browser; do
 done
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing chromium (once; about a minute)"
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-        chromium fonts-dejavu-core; } >/dev/null 2>&1
+    { timeout 120 apt-get update -qq && DEBIAN_FRONTEND=noninteractive timeout 600 apt-get install -y -qq \
+        --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1
     command -v chromium >/dev/null && exit 0
     echo "mcplab: make browser needs Chromium, and apt-get install chromium failed here; install it by hand" >&2
 else
