@@ -304,14 +304,19 @@ class Lesson:
 
     def faults(self) -> list[str]:
         """What is wrong with what the notebook shows: cells that did not run or failed, what is not drawn, errors."""
-        cells = self.page.evaluate(_CELLS)
-        assert cells
-        kinds = [kind for cell in cells for output in cell["outputs"] for kind in output["kinds"]]
-        widgets, images = (
-            sum(kind.startswith(what) for kind in kinds) for what in ("application/vnd.jupyter.widget", "image/")
-        )
-        self.page.wait_for_function(f"({_DRAWN})().drawn >= {widgets} && ({_DRAWN})().seen >= {images}", polling=200)
-        shown = self.page.evaluate(_DRAWN)
+        end = time.monotonic() + LIMIT
+        while True:  # counted anew each time: an output may still take the place of another
+            cells = self.page.evaluate(_CELLS)
+            assert cells
+            kinds = [kind for cell in cells for output in cell["outputs"] for kind in output["kinds"]]
+            widgets, images = (
+                sum(kind.startswith(what) for kind in kinds) for what in ("application/vnd.jupyter.widget", "image/")
+            )
+            shown = self.page.evaluate(_DRAWN)
+            wanted = {"views": widgets, "drawn": widgets, "loading": False, "images": images, "seen": images}
+            if shown == wanted or time.monotonic() > end:
+                break
+            time.sleep(0.2)
         found = [f"{cell['id']}: not run" for cell in cells if cell["count"] is None and cell["source"].strip()]
         found += [
             f"{cell['id']}: {output['name']}: {output['text'][:300]}"
@@ -319,7 +324,7 @@ class Lesson:
             for output in cell["outputs"]
             if output["type"] == "error" or output["name"] == "stderr"
         ]
-        if shown != {"views": widgets, "drawn": widgets, "loading": False, "images": images, "seen": images}:
+        if shown != wanted:
             found.append(f"{widgets} widgets and {images} images, but in the page {shown}")
         return found + [f"too wide: {one}" for one in self.page.evaluate(_TOO_WIDE)] + self.lab.take_problems()
 
