@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,33 @@ def test_wrong_questions(made, tmp_path):
     (tmp_path / "corpus.json").write_text("[]")
     with pytest.raises(TraceError, match="not the manifest of a corpus"):
         corpus.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_text('{}/other.txt')", "select * from glob('{}/*')", "copy (select 1) to '{}/new.csv'",
+        "attach '{}/new.db'", "install httpfs", "set enable_external_access = true", "select * from os",
+    ],
+)  # fmt: skip
+def test_sql_reaches_no_other_file_and_nothing_of_python(query, made, tmp_path):
+    pytest.importorskip("duckdb")
+    (tmp_path / "other.txt").write_text("private")
+    with pytest.raises(ArgumentError, match=r"Permission Error|configuration has been locked|does not exist"):
+        made.sql(query.format(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["other.txt"]
+    assert len(made.select(client="codex").sql("select * from connections")) > 0
+
+
+def test_sql_goes_on_in_temporary_files_and_where_a_folder_has_a_quote(made, tmp_path):
+    pytest.importorskip("duckdb")
+    home = shutil.copytree(made.home, tmp_path / "it's")
+    found = corpus.open(home, memory="60MB", threads=1)
+    wide = (
+        "select max(n) m from (select row_number() over (order by hash(i)) n, repeat('x', 60) from range(1000000) t(i))"
+    )
+    assert found.sql(wide)["m"].tolist() == [1_000_000]
+    assert found.sql("select count(*) n from instances")["n"].tolist() == [len(made)]
 
 
 def test_sql_has_times_in_utc_and_missing_words(made):

@@ -20,7 +20,7 @@ import pytest
 
 from mcplab import corpus
 from mcplab.corpus import part, plan
-from mcplab.model import MCPLabError
+from mcplab.model import MCPLabError, TraceError
 
 ROOT = Path(__file__).parent.parent
 
@@ -122,6 +122,52 @@ def test_one_build_at_a_time(a_day, tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(MCPLabError, match="another build is at work there"):
             corpus.build(a_day, tmp_path / "c")
+
+
+@pytest.mark.parametrize("name", ["tmp/mine", "parts/mine", "files-of-mine.parquet", "corpus.json"])
+def test_nothing_that_no_build_made_is_taken_away(name, a_day, tmp_path):
+    mine = tmp_path / "project" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(MCPLabError, match=r"no build made '.*' there, and one would replace it; name another folder"):
+        corpus.build(a_day, tmp_path / "project")
+    assert [path for path in (tmp_path / "project").rglob("*") if path.is_file()] == [mine]
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("what", ["cut", "gone", "no part", "part.json", "list", "manifest", "keys", "version"])
+def test_what_was_damaged_is_said_and_made_anew(what, a_day, tmp_path):
+    home = tmp_path / "c"
+    corpus.build(a_day, home, check=False)
+    good = tree(home)
+    folder = sorted((home / "parts").iterdir())[1]
+    table = folder / "instances.parquet"
+    manifest = home / "corpus.json"
+    damage = {
+        "cut": lambda: table.write_bytes(table.read_bytes()[:-9]),
+        "gone": table.unlink,
+        "no part": lambda: shutil.rmtree(folder),
+        "part.json": lambda: (folder / "part.json").write_text("{"),
+        "list": lambda: next(home.glob("files-*")).write_bytes(b"PAR1"),
+        "manifest": lambda: manifest.write_text(manifest.read_text()[:40]),
+        "keys": lambda: manifest.write_text(json.dumps({"format": "mcplab-corpus", "version": plan.LAYOUT})),
+        "version": lambda: manifest.write_text(
+            manifest.read_text().replace(f'"version": {plan.LAYOUT}', '"version": 0')
+        ),
+    }
+    damage[what]()
+
+    def asked() -> None:
+        found = corpus.open(home)
+        found.status()
+        found.compare()
+
+    if what != "part.json":  # only a build reads it
+        with pytest.raises(TraceError, match=r"damaged|cannot be read|another version"):
+            asked()
+    assert len(corpus.build(a_day, home, check=False)) == 240
+    assert tree(home) == good
+    asked()
 
 
 def test_groups_of_files_do_not_move_when_one_comes(monkeypatch):

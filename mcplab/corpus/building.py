@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 
 from mcplab import __version__
 from mcplab.corpus.cluster import on_cluster
-from mcplab.corpus.part import write_part
+from mcplab.corpus.part import whole, write_part
 from mcplab.corpus.plan import LAYOUT, File, Options, files, identity, parts
 from mcplab.corpus.store import MANIFEST, Corpus, manifest, opened
-from mcplab.model import MCPLabError
+from mcplab.model import MCPLabError, TraceError
 
 Task = tuple[list[File], int]
 """The files of a part, and their bytes."""
@@ -65,13 +65,15 @@ def build(
 
     Raises:
         TraceError: a folder or glob has no file.
-        MCPLabError: another build is at work there, the scheduler went away, or Dask is missing.
+        MCPLabError: another build is at work there, the folder holds what no build made, the scheduler went away, or
+            Dask is missing.
     """
     given = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     found, unread = files(given)
     options = Options(messages, check, split)
     home = Path(out)
     home.mkdir(parents=True, exist_ok=True)
+    _not_of_others(home)
     with _locked(home):
         shutil.rmtree(home / "tmp", ignore_errors=True)
         known = _Known(home)
@@ -106,6 +108,20 @@ def _here(
         yield number, make(home, task, options)
 
 
+def _not_of_others(home: Path) -> None:
+    """A build takes away what a corpus does not name: not in a folder where no build has been."""
+    if (home / ".lock").exists():
+        return
+    try:
+        ours = '"mcplab-corpus"' in (home / MANIFEST).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        ours = False
+    names = [path.name for path in home.glob("files-*.parquet")]
+    names += [name for name in (MANIFEST, "parts", "tmp") if os.path.lexists(home / name)]
+    if names and not ours:
+        raise MCPLabError(f"{home}: no build made {names[0]!r} there, and one would replace it; name another folder")
+
+
 @contextmanager
 def _locked(home: Path) -> Iterator[None]:
     """One build at a time in a folder. The lock goes with the process, however it ends."""
@@ -136,11 +152,14 @@ class _Known:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._files: dict[str, tuple[int, int, str]] = {}
-        said = manifest(home)
-        if said is None:
+        try:
+            said = manifest(home)
+            if said is None:
+                return
+            self._made = (home / MANIFEST).stat().st_mtime_ns
+            rows = pq.read_table(home / said["files"], schema=_FILES).to_pydict()
+        except (TraceError, OSError, pa.ArrowException):  # damaged, or of another version: nothing is known
             return
-        self._made = (home / MANIFEST).stat().st_mtime_ns
-        rows = pq.read_table(home / said["files"]).to_pydict()
         for name, size, mtime, digest in zip(rows["name"], rows["size"], rows["mtime_ns"], rows["sha256"], strict=True):
             # a file that changed just before the manifest was written may have changed again in the same instant
             if digest and mtime < self._made - 2_000_000_000:
@@ -159,11 +178,8 @@ class _Known:
                 return None
             seen.append((file.path, *known))
         name = identity([(file.name, one[3]) for file, one in zip(group, seen, strict=True)], options)
-        try:
-            said = json.loads((self._home / "parts" / name / "part.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        return {**said, "seen": seen, "new": False}
+        said = whole(self._home / "parts" / name)
+        return None if said is None else {**said, "seen": seen, "new": False}
 
 
 def _finish(

@@ -54,6 +54,17 @@ def schema(name: str) -> pa.Schema:
     return pa.schema([(column, _TYPES[dtype]) for column, dtype in COLUMNS[name].items()])
 
 
+def whole(home: Path) -> dict[str, Any] | None:
+    """What ``part.json`` says of a part; None: it is not there, or a table is not, or one that cannot be opened."""
+    try:
+        said = json.loads((home / "part.json").read_text(encoding="utf-8"))
+        if all(not n or pq.read_metadata(home / f"{name}.parquet").num_rows == n for name, n in said["rows"].items()):
+            return said
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        pass
+    return None
+
+
 def write_part(out: str, files: Sequence[File], options: Options) -> dict[str, Any]:
     """Make the part of these files below ``out``, unless it is there; what ``part.json`` says, and whether it is new.
 
@@ -82,7 +93,7 @@ def _once(out: Path, files: Sequence[File], options: Options, without: set[str])
     name = identity([(file.name, digest) for file, _, digest in snapshots], options)
     seen = [(file.path, snapshot.size, snapshot.mtime, digest) for file, snapshot, digest in snapshots]
     home = out / "parts" / name
-    new = not home.exists()
+    new = whole(home) is None
     if new:
         work = out / "tmp" / uuid.uuid4().hex
         work.mkdir(parents=True)
@@ -121,6 +132,8 @@ def _commit(work: Path, home: Path, said: str) -> None:
         _sync(path)
     _sync(work)
     home.parent.mkdir(parents=True, exist_ok=True)
+    if home.exists() and whole(home) is None:  # damaged since
+        shutil.rmtree(home)
     with contextlib.suppress(OSError):  # another worker was faster with the same part
         work.rename(home)
     if not home.is_dir():

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -19,7 +20,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from mcplab import comparison, jsontext
-from mcplab.corpus.part import TABLES, VARIES, schema
+from mcplab.corpus.part import TABLES, VARIES, schema, whole
+from mcplab.corpus.plan import LAYOUT
 from mcplab.corpus.verdicts import EXTRA, LEADS
 from mcplab.frames import Tables, table
 from mcplab.model import COLUMNS, ArgumentError, MCPLabError, TraceError
@@ -31,13 +33,14 @@ FACTS: Final = (
     "instance", "kind",
 )  # fmt: skip
 """What ``select`` takes by name."""
+_MANIFEST: Final = {"rows": dict, "files": str, "failed": list, "parts": list, "options": dict}
 
 
 def manifest(home: Path) -> dict[str, Any] | None:
     """What the last finished build left; None: there was none.
 
     Raises:
-        TraceError: the file is no manifest of a corpus.
+        TraceError: the file is no manifest of a corpus of this version.
     """
     try:
         said = json.loads((home / MANIFEST).read_text(encoding="utf-8"))
@@ -47,7 +50,22 @@ def manifest(home: Path) -> dict[str, Any] | None:
         raise TraceError(f"{home / MANIFEST}: cannot be read ({error}); build the corpus anew") from None
     if not isinstance(said, dict) or said.get("format") != "mcplab-corpus":
         raise TraceError(f"{home / MANIFEST}: not the manifest of a corpus")
+    if said.get("version") != LAYOUT:
+        told = f"layout {said.get('version')!r}, here {LAYOUT}"
+        raise TraceError(f"{home}: made by another version of mcplab ({told}); build the corpus anew")
+    if not all(isinstance(said.get(name), kind) for name, kind in _MANIFEST.items()):
+        raise TraceError(f"{home / MANIFEST}: damaged; build the corpus anew")
     return said
+
+
+@contextmanager
+def _whole(home: Path) -> Iterator[None]:
+    """Files that a corpus names and that cannot be read are a TraceError."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        told = " ".join(str(error).split())
+        raise TraceError(f"{home}: damaged ({told}); take away the part that it names and build again") from None
 
 
 def opened(out: str | os.PathLike[str], *, memory: str = "1GB", threads: int | None = None) -> Corpus:
@@ -103,7 +121,8 @@ class Corpus:
 
     def status(self) -> dict[str, Any]:
         """Numbers of files, parts, failures, rows a table and bytes on the disk."""
-        files = pq.read_metadata(self.home / self._said["files"]).num_rows
+        with _whole(self.home):
+            files = pq.read_metadata(self.home / self._said["files"]).num_rows
         size = sum(file.stat().st_size for file in (self.home / "parts").rglob("*") if file.is_file())
         parts, failed = len(self._said["parts"]), len(self._said["failed"])
         return {"files": files, "parts": parts, "failed": failed, **self.rows, "bytes": size}
@@ -116,8 +135,14 @@ class Corpus:
         if name not in self.rows:
             option = "messages=True" if name == "messages" else "check=True"
             raise TraceError(f"{self.home}: built without {name}; build it with {option}")
-        paths = (self.home / "parts" / part / f"{name}.parquet" for part in self._said["parts"])
-        return [str(path) for path in paths if path.exists()]
+        paths: list[str] = []
+        for part in self._said["parts"]:
+            path = self.home / "parts" / part / f"{name}.parquet"
+            if path.exists():
+                paths.append(str(path))
+            elif whole(path.parent) is None:  # a table without rows has no file
+                raise TraceError(f"{path}: missing or damaged; build the corpus again")
+        return paths
 
     def _chosen(self) -> pc.Expression | None:
         chosen = None
@@ -139,7 +164,8 @@ class Corpus:
             chosen = pc.field("instance").isin(self._rows("instances", ["instance"])["instance"].combine_chunks())
         if not paths:
             return schema(name).empty_table().select(columns)
-        return ds.dataset(paths, schema=schema(name), format="parquet").to_table(columns, filter=chosen)
+        with _whole(self.home):
+            return ds.dataset(paths, schema=schema(name), format="parquet").to_table(columns, filter=chosen)
 
     @property
     def instances(self) -> pd.DataFrame:
@@ -210,10 +236,12 @@ class Corpus:
     def sql(self, query: str) -> pd.DataFrame:
         """The answer to a query over the tables (``instances``, ``connections``, ...), of what is selected.
 
-        DuckDB's SQL. It may take more than fits into memory: what does not goes to temporary files.
+        DuckDB's SQL. It may take more than fits into memory: what does not goes to temporary files. A query reaches the
+        files of the corpus, and no other file, address or variable of Python.
 
         Raises:
             ArgumentError: the query is wrong; what DuckDB says, in one line.
+            TraceError: files of the corpus are missing or damaged.
             MCPLabError: DuckDB is not installed.
         """
         return _plain(self._query(query))
@@ -224,7 +252,11 @@ class Corpus:
         except ImportError:
             raise MCPLabError("SQL needs DuckDB: install the extra 'scale' (pip install 'mcplab[scale]')") from None
         if self._database is None:
-            self._database = self._connect(duckdb)
+            try:
+                self._database = self._connect(duckdb)
+            except duckdb.Error as error:
+                with _whole(self.home):
+                    raise OSError(str(error)) from None
         try:
             found = self._database.sql(query)
             return pa.table({}) if found is None else found.to_arrow_table()
@@ -241,14 +273,18 @@ class Corpus:
         if self._threads is not None:
             settings["threads"] = self._threads
         database = duckdb.connect(":memory:", config=settings)
-        database.execute("set enable_progress_bar = false; set TimeZone = 'UTC'")
+        database.execute(
+            "set enable_progress_bar = false; set TimeZone = 'UTC'; set python_enable_replacements = false"
+        )
         chosen = self._chosen()
         if chosen is not None:
             database.register("chosen_", pa.table({"instance": pa.array(self.instances["instance"])}))
+        allowed: list[str] = []
         for name in self.rows:
             paths = self._paths(name)
+            allowed += paths
             if paths:
-                files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+                files = _listed(paths)
                 view = f"select * from read_parquet([{files}])"
             else:
                 database.register(f"empty_{name}", schema(name).empty_table())
@@ -256,6 +292,8 @@ class Corpus:
             if chosen is not None:
                 view += " where instance in (select instance from chosen_)"
             database.execute(f"create view {name} as {view}")
+        database.execute(f"set allowed_paths = [{_listed(allowed)}]")
+        database.execute("set enable_external_access = false; set lock_configuration = true")
         return database
 
     # questions --------------------------------------------------------------------------------------
@@ -367,6 +405,11 @@ class _Fixed(dict):
 
     def __deepcopy__(self, memo: Any) -> _Fixed:
         return self
+
+
+def _listed(paths: Sequence[str]) -> str:
+    """In SQL."""
+    return ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
 
 
 def _moment(limit: Any) -> Any:
