@@ -326,6 +326,35 @@ def test_what_worked_is_told_from_what_was_only_asked() -> None:
         assert told.loc["roots", ["n", "worked"]].tolist() == [1, worked]
 
 
+@pytest.mark.parametrize(
+    ("method", "asked", "given", "path", "said"),
+    [
+        ("roots/list", {}, {"roots": []}, "roots", "works"),
+        ("roots/list", {}, None, "roots", "ignored"),
+        ("roots/list", {}, {"error": {"code": -32601}}, "roots", "ignored"),
+        ("elicitation/create", {"mode": "url"}, ["accept"], "elicitation.url", "ignored"),
+        ("elicitation/create", {"mode": "url"}, {"action": "decline"}, "elicitation.url", "works"),
+        ("sampling/createMessage", {"task": {}}, {"task": {"taskId": "1"}}, "sampling", "works"),
+        ("sampling/createMessage", {"task": {}}, {"task": {"taskId": "1"}}, "tasks.requests.*", "works"),
+        ("sampling/createMessage", {"task": {}}, {"content": {}}, "sampling", "works"),
+        ("sampling/createMessage", {"task": {}}, {"content": {}}, "tasks.requests.*", "ignored"),
+    ],
+)
+def test_an_answer_that_is_none_works_in_neither_era(method, asked, given, path, said) -> None:
+    request = {"jsonrpc": "2.0", "id": 7, "method": method, "params": asked}
+    legacy = [*shake({}), ("server", request), ("client", {"jsonrpc": "2.0", "id": 7, "result": given})]
+    found = exercised(make_trace(legacy)).set_index("path")["outcome"]
+    assert found[path.replace("*", method.replace("/", "."))] == f"undeclared and {said}"
+    if "task" in asked:
+        return
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "_meta": meta}}
+    rounds = {"resultType": "input_required", "inputRequests": {"a": {"method": method, "params": asked}}}
+    retry = {**call, "id": 2, "params": {**call["params"], "inputResponses": {"a": given}}}
+    modern = [("client", call), ("server", {"jsonrpc": "2.0", "id": 1, "result": rounds}), ("client", retry)]
+    assert exercised(make_trace(modern)).set_index("path")["outcome"][path] == f"undeclared and {said}"
+
+
 def test_what_if_lists_what_would_have_been_out_of_contract() -> None:
     trace = make_trace([*shake({"tools": {}, "logging": {}}), ask("tools/list"), ask("resources/list", 2)])
     lost = what_if(trace, drop=["tools"])

@@ -25,6 +25,11 @@ WHAT_IF: Final = {
     "method": "str", "path": "str", "rule": "str", "level": "str", "reason": "str",
 }  # fmt: skip
 _SHOWN: Final = 20
+_MEMBER: Final = {
+    "roots/list": "roots", "sampling/createMessage": "content", "elicitation/create": "action",
+    "tasks/list": "tasks", "tasks/get": "taskId", "tasks/cancel": "taskId",
+}  # fmt: skip
+"""What a client's answer must hold to be one: a required member of each result."""
 
 
 class _Use:
@@ -39,6 +44,7 @@ class _Use:
         self.n = 0
         self.refused = 0
         self.worked = 0
+        self.answered = 0
         self.why: dict[str, None] = {}
 
 
@@ -66,6 +72,15 @@ def _entry(m: Fact, entry: Any) -> list[Need]:
     return [need for need in found if need.when is None or need.when.holds(entry)]
 
 
+def _answered(one: _Use, path: str, method: str, given: Any) -> None:
+    """Count an answer, and whether it is one: a task where one was asked for, else what the method's result holds."""
+    one.answered += 1
+    if isinstance(given, Mapping):
+        task = isinstance(given.get("task"), Mapping)
+        plain = method not in _MEMBER or _MEMBER[method] in given
+        one.worked += task if path.startswith("tasks.requests.") else task or plain
+
+
 def _declared(m: Fact, party: str) -> Any:
     return m.client_capabilities if party == "client" else m.server_capabilities
 
@@ -84,14 +99,16 @@ def _states(m: Fact) -> tuple[str, Any] | None:
 def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
     """One row a path that gates traffic and was declared, or that traffic needed.
 
-    ``worked``: uses that came to something: a request got its result, an input request its response, and a
-    notification was sent, which nothing answers.
+    ``worked``: uses that came to something: a request got its result (a task, where it asked for one), an input request
+    its response, both with what makes it one (``roots``, ``content``, ``action``, ...), and a notification was sent,
+    which nothing answers.
     ``outcome``: what that says of the declaration, as ``declared and works``, ``declared and fails``, ``undeclared and
-    works``, ``undeclared and refused`` (as it should be) or ``undeclared and unanswered`` (a modern client that gives
-    its request up says nothing); missing where nothing was used, or the declaration was not seen.
+    works``, ``undeclared and refused`` (as it should be), ``undeclared and ignored`` (answered, but not with what was
+    asked for: without tasks a request for one is a plain request) or ``undeclared and unanswered`` (a modern client
+    that gives its request up says nothing); missing where nothing was used, or the declaration was not seen.
     """
     uses: dict[tuple[str, str, str], _Use] = {}
-    asked: dict[tuple[str, str], list[_Use]] = {}  # instance, key of an input request -> what it used
+    asked: dict[tuple[str, str], list[tuple[_Use, str, str]]] = {}  # instance, key of an input request -> what it used
 
     def use(m: Fact, party: str, path: str) -> _Use:
         return uses.setdefault((m.session.instance.name, party, path), _Use())
@@ -114,14 +131,16 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
                 one.seqs.append(m.seq)
         rounds = m.result.get("inputRequests") if m.era == "modern" else None
         for key, entry in rounds.items() if isinstance(rounds, Mapping) else ():
-            asked[m.session.instance.name, key] = [use(m, need.party, need.path) for need in _entry(m, entry)]
+            asked[m.session.instance.name, key] = [
+                (use(m, need.party, need.path), need.path, entry["method"]) for need in _entry(m, entry)
+            ]
         given = m.params.get("inputResponses") if m.kind == "request" and m.era == "modern" else None
-        for key in given if isinstance(given, Mapping) else ():
-            for one in asked.pop((m.session.instance.name, key), ()):
-                one.worked += 1
+        for key, response in given.items() if isinstance(given, Mapping) else ():
+            for one, path, method in asked.pop((m.session.instance.name, key), ()):
+                _answered(one, path, method, response)
         if m.kind == "result" and m.request is not None and not m.again and rounds is None:
             for need in _applying(m.request):
-                use(m, need.party, need.path).worked += 1
+                _answered(use(m, need.party, need.path), need.path, m.request.method or "", m.result)
         if m.kind == "error" and m.request is not None and not m.again:
             for need in _applying(m.request):
                 one = use(m, need.party, need.path)
@@ -159,7 +178,9 @@ def _outcome(one: _Use, declared: bool | None) -> str | None:
         return None
     if declared:
         return "declared and works" if one.worked else "declared and fails"
-    return f"undeclared and {'works' if one.worked else 'refused' if one.refused else 'unanswered'}"
+    if one.worked:
+        return "undeclared and works"
+    return f"undeclared and {'refused' if one.refused else 'ignored' if one.answered else 'unanswered'}"
 
 
 def without(declared: Any, paths: Iterable[str]) -> Any:
