@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -387,6 +389,22 @@ def test_the_command(made, tmp_path):
     done = command(str(made()), "--config", "roots", "-o", str(tmp_path / "seen.jsonl"))
     assert (done.returncode, "roots" in done.stdout) == (0, True), done.stderr
     assert (tmp_path / "seen.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_whoever_ends_the_command_ends_what_it_started(name, made, tmp_path):
+    words = [sys.executable, "-m", "mcplab", "observe", str(made(CLIENT + "time.sleep(600)\n"))]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, start_new_session=True)
+    until = time.monotonic() + 60
+    while not (tmp_path / "report.json").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert list(tmp_path.glob("mcplab-observe-*"))
+    process.send_signal(getattr(signal, name))
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + getattr(signal, name)
+    assert not list(tmp_path.glob("mcplab-observe-*"))
+    assert descendants.marked(tmp_path) == []
 
 
 @pytest.mark.parametrize(
