@@ -64,6 +64,13 @@ def test_the_trace_holds_what_the_client_saw(transport, mode, tmp_path):
         assert shake.asked == ()
 
 
+def test_a_file_s_name_is_no_pattern(tmp_path):
+    (tmp_path / "a1.jsonl").touch()
+    with Probe(tmp_path / "a[1]**.jsonl", transport="stdio") as probe:
+        connected(probe)
+    assert [path.name for path in probe.paths] == ["a[1]**.jsonl"]
+
+
 def test_each_start_by_a_client_leaves_a_file_and_the_trace_holds_them_apart(tmp_path):
     (tmp_path / "mine-2.jsonl").write_text("somebody else's\n")
     probe = Probe(tmp_path / "mine.jsonl", transport="stdio", serves="legacy")

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -186,7 +187,7 @@ def options_of(config: Config) -> list[str]:
 def _family(path: Path) -> list[Path]:
     """The files that a recorder told to write to ``path`` has made, in the order of their numbers."""
     found = {}
-    for one in path.parent.glob(f"{path.stem}*{path.suffix}") if path.parent.is_dir() else ():
+    for one in path.parent.glob(f"{escape(path.stem)}*{escape(path.suffix)}") if path.parent.is_dir() else ():
         rest = one.name.removeprefix(path.stem).removesuffix(path.suffix)
         if not rest or (rest[0] == "-" and rest[1:].isascii() and rest[1:].isdigit()):
             found[int(rest[1:] or 1)] = one
