@@ -56,6 +56,14 @@ def a_day(tmp_path_factory) -> Path:
 # Again ---------------------------------------------------------------------------------------------
 
 
+def test_sources_that_are_gone_do_not_empty_a_corpus(a_day, tmp_path):
+    corpus.build(a_day, tmp_path / "c")
+    before = tree(tmp_path / "c")
+    with pytest.raises(TraceError, match="none of the sources is there, so the corpus stays as it is"):
+        corpus.build(tmp_path / "gone.jsonl", tmp_path / "c")
+    assert tree(tmp_path / "c") == before
+
+
 def test_only_what_changed_is_read_again(a_day, tmp_path, monkeypatch):
     source = tmp_path / "day"
     shutil.copytree(a_day, source)

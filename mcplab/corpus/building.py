@@ -64,7 +64,7 @@ def build(
         The opened corpus; ``.built`` says what was done, ``.failed`` lists what could not be read.
 
     Raises:
-        TraceError: a folder or glob has no file.
+        TraceError: a folder or glob has no file, or none of the files is there and the corpus has been built before.
         MCPLabError: another build is at work there, the folder holds what no build made, the scheduler went away, or
             Dask is missing.
     """
@@ -72,6 +72,11 @@ def build(
     found, unread = files(given)
     options = Options(messages, check, split)
     home = Path(out)
+    if (home / MANIFEST).exists() and not any(os.path.exists(file.path) for file in found):
+        # a mistyped path, a mount that is gone: not a day without traffic
+        raise TraceError(
+            f"{home}: none of the sources is there, so the corpus stays as it is; name them, or another folder"
+        )
     home.mkdir(parents=True, exist_ok=True)
     _not_of_others(home)
     with _locked(home):
