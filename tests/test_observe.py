@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -18,7 +19,7 @@ import msgspec
 import pytest
 
 from mcplab import exercised, observe, read_trace
-from mcplab.live import descendants, installing, observing, recipes
+from mcplab.live import installing, observing, recipes
 from mcplab.live.installing import InstallError
 from mcplab.live.observing import ObserveError
 from mcplab.live.recipes import Recipe, RecipeError, filled, recipe, texts
@@ -181,24 +182,77 @@ def test_a_challenge_goes_along(made):
 # Its end -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="descendants are found in /proc")
-def test_what_it_starts_is_ended_daemons_too(made, tmp_path):
-    script = (
-        CLIENT
-        + """
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are adopted on Linux alone")
+
+ESCAPES = """
 code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-other = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdin=-3, stdout=-3, stderr=-3)
-bare = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, env={{}}, stdin=-3, stdout=-3, stderr=-3)
-json.dump([other.pid, bare.pid], open({report!r} + ".pids", "w"))
+def escaped():
+    reader, writer = os.pipe()
+    if os.fork() == 0:  # twice, with a session, folder and environment of its own
+        os.setsid()
+        if (pid := os.fork()) != 0:
+            os.write(writer, str(pid).encode())
+            os._exit(0)
+        os.chdir("/")
+        for fd in range(3):
+            os.dup2(os.open(os.devnull, os.O_RDWR), fd)
+        os.execve(sys.executable, [sys.executable, "-I", "-c", code], {{}})
+    os.wait()
+    return int(os.read(reader, 20))
+pids = [escaped(), subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdin=-3, stdout=-3).pid]
+json.dump(pids, open({report!r} + ".pids", "w"))
 """
-    )
-    observe(made(script))
-    for pid in json.loads((tmp_path / "report.json.pids").read_text()):
-        assert b"sleep(600)" not in (
-            Path(f"/proc/{pid}/cmdline").read_bytes() if Path(f"/proc/{pid}").exists() else b""
-        )
-    assert descendants.marked(tmp_path) == []
+
+
+def running(pid: int) -> bool:
+    """Is it there, other than as what a parent has not looked at?"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def within(folder: Path) -> list[str]:
+    """Processes that have a folder in their environment, or work in it."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            place = os.readlink(entry / "cwd").startswith(f"{folder}/")
+            if entry.name != str(os.getpid()) and (place or bytes(folder) in (entry / "environ").read_bytes()):
+                found.append(entry.name)
+    return found
+
+
+@LINUX
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_what_it_starts_is_ended_daemons_too(transport, made, tmp_path):
+    """One of them keeps nothing that it got from its parents, and does not end when it is asked to."""
+    observe(made(CLIENT + ESCAPES), transport=transport)
+    pids = json.loads((tmp_path / "report.json.pids").read_text())
+    assert len(pids) == 2
+    assert not any(map(running, pids))
+    assert within(tmp_path) == []
     assert not list(tmp_path.glob("mcplab-observe-*"))
+
+
+@LINUX
+def test_what_it_did_not_start_is_left_alone(made, tmp_path):
+    """A child of ours, and one whose parent has ended, both with the look of a client's: begun before, and meanwhile."""
+    words = ["sh", "-c", "sleep 600 & echo $!; exec sleep 600"]
+    env = {**os.environ, "HOME": str(tmp_path)}
+    ours = subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, start_new_session=True)
+    orphan = subprocess.run(
+        ["sh", "-c", "setsid sleep 600 >/dev/null & echo $!"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, check=True
+    )
+    assert ours.stdout is not None
+    pids = [ours.pid, int(ours.stdout.readline()), int(orphan.stdout)]
+    try:
+        observe(made(CLIENT + ESCAPES))
+        assert all(map(running, pids))
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        ours.communicate()
 
 
 def test_one_that_does_not_end_is_ended_once_it_is_connected(made):
@@ -225,7 +279,7 @@ def test_one_that_never_comes_is_an_error(script, told, made, tmp_path):
     with pytest.raises(ObserveError, match="never came to the probe") as caught:
         observe(made(script), seconds=2 if "sleep" in script else 30)
     assert told in str(caught.value)
-    assert descendants.marked(tmp_path) == []
+    assert within(tmp_path) == []
     assert not list(tmp_path.glob("mcplab-observe-*"))
 
 
@@ -404,7 +458,25 @@ def test_whoever_ends_the_command_ends_what_it_started(name, made, tmp_path):
     process.communicate(timeout=60)
     assert process.returncode == 128 + getattr(signal, name)
     assert not list(tmp_path.glob("mcplab-observe-*"))
-    assert descendants.marked(tmp_path) == []
+    assert within(tmp_path) == []
+
+
+@LINUX
+def test_nothing_stays_even_if_the_command_is_killed(made, tmp_path):
+    words = [sys.executable, "-m", "mcplab", "observe", str(made(CLIENT + ESCAPES + "time.sleep(600)\n"))]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(words, env=env, stderr=subprocess.DEVNULL)
+    noted = tmp_path / "report.json.pids"
+    until = time.monotonic() + 60
+    while not (noted.exists() and noted.stat().st_size) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 60
+    while (any(map(running, json.loads(noted.read_text()))) or within(tmp_path)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(map(running, json.loads(noted.read_text())))
+    assert within(tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,10 @@ def observe(
 
     It runs in a private folder (HOME too) that is removed afterwards, with a clean environment: no credentials, usage
     reports off, everything but this machine out of reach where the system can do that (``unshare``, over stdio), else
-    through a proxy that is not there. Every process that it started is gone when this returns (found by the private
-    folder in its environment: Linux; elsewhere by its process group).
+    through a proxy that is not there. Every process that it started is gone when this returns, daemons too (Linux;
+    elsewhere its process group). On Linux they end as well if this process is killed; its folder then stays. A signal
+    is the program's own affair: one that ends by an exception (SIGINT does, ``mcplab observe`` sees to SIGTERM and
+    SIGHUP) removes the folder.
 
     Args:
         client: a name (``mcplab observe --list``), or the path of a recipe.
@@ -197,13 +199,8 @@ class _Run:
     def _client(self, words: list[str], env: dict[str, str], stdin: bytes, seconds: float) -> None:
         shut = ["unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"] if self._isolated else []
         with self._output.open("wb") as output:
-            try:
-                process = subprocess.Popen(
-                    [*shut, *words], cwd=self._folder / "work", env=env, stdin=subprocess.PIPE, stdout=output,
-                    stderr=subprocess.STDOUT, start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                raise ObserveError(f"{self._made.client}: {words[0]}: {error.strerror or error}") from error
+            command = [*shut, *words]
+            process = descendants.start(command, patience=PATIENCE, cwd=self._folder / "work", env=env, stdout=output)
         assert process.stdin is not None
         try:
             with contextlib.suppress(BrokenPipeError):
@@ -214,7 +211,7 @@ class _Run:
             ended = self._wait(process, seconds)
             self.facts |= {"ended": ended, "exit_code": process.poll()}
         finally:
-            descendants.end(process, self._folder, patience=PATIENCE)
+            descendants.end(process, patience=PATIENCE)
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
 
