@@ -54,7 +54,7 @@ def walking(path: str) -> int:
 
 def passing(path: str) -> int:
     """Read, walk and the pass of all rules."""
-    return sum(len(board.broken) for board in _run(path).boards.values())
+    return sum(1 for board in _run(path).boards.values() for _ in board.breaches())
 
 
 def findings(path: str) -> int:
@@ -113,9 +113,10 @@ def weigh(path: str) -> None:
     tracemalloc.reset_peak()
     run = Swift(sparse, sparse.walked.links, plan)
     after, peak = tracemalloc.get_traced_memory()
-    breaches = sum(len(board.broken) for board in run.boards.values())
+    breaches = sum(1 for board in run.boards.values() for _ in board.breaches())
     for board in run.boards.values():
         board.broken.clear()
+        board.many.clear()
     without = tracemalloc.get_traced_memory()[0]
     print(
         json.dumps(

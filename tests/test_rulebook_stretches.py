@@ -44,7 +44,7 @@ def said(run: Run) -> Counter[Any]:
             found[instance, revision, run.plan.rules[rule].id, "kept"] += times
         for rule, times in enumerate(board.unknown):
             found[instance, revision, run.plan.rules[rule].id, "unknown"] += times
-        for rule, breach, *where in board.broken:
+        for rule, breach, *where in board.breaches():
             found[instance, revision, run.plan.rules[rule].id, breach, *where] += 1
     return +found
 

@@ -158,8 +158,12 @@ class _Lines(Sequence[bytes]):
         if isinstance(index, slice):
             return [self[n] for n in range(*index.indices(len(self)))]
         if self._starts is None:
+            import numpy as np  # here, since programs that only record need none
+
             self._starts = array("q", [0])
-            self._starts.extend(found.end() for found in re.finditer(b"\n", self._data))
+            for at in range(0, len(self._data), _CHUNK):
+                breaks = np.flatnonzero(np.frombuffer(self._data[at : at + _CHUNK], "u1") == 10)
+                self._starts.frombytes((breaks + at + 1).astype("int64").tobytes())
             self._starts.append(len(self._data) + 1)
         number = self._linenos[index]
         if number in self._rewritten:

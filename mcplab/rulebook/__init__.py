@@ -60,13 +60,14 @@ def explain(trace: Any, seq: int | str) -> Explanation:
 
 
 def exercised(trace: Any) -> pd.DataFrame:
-    """What traffic did with what was declared: a row a capability path of each party and instance.
+    """What traffic did with what was declared: a row a capability path of each party and instance, and one for pings.
 
     Columns: trace, instance, party (who declares it), path, status (``declared and used``, ``declared and unused``,
-    ``used undeclared``, ``refused``: every use was answered with an error, ``used, declaration not seen``), declared
-    (missing where nobody saw the declaration), n (messages that needed it), refused, why (codes and messages of the
-    errors), seqs (the first twenty), worked (uses that got a result; of notifications all). Paths that gate no traffic
-    have no row.
+    ``used undeclared``, ``refused``: every use was answered with an error, ``used, declaration not seen``; of a ping
+    ``used, needs no declaration``), declared (missing where nobody saw the declaration, and of a ping), n (messages
+    that needed it), refused, why (codes and messages of the errors), seqs (the first twenty), worked (uses that got a
+    result; of notifications all), outcome (``declared and works`` and so on; of a ping, whose row is of the party that
+    has to answer, ``works``, ``refused``, ``ignored`` or ``unanswered``). Paths that gate no traffic have no row.
     """
     parts = [used.exercised(one.tables.wire, one.tables.links, one.name) for one in _each(trace)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(used.EXERCISED))

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from mcplab import channels, envelope, jsontext, spec
@@ -53,14 +55,36 @@ class Found(NamedTuple):
     conn: str
 
 
+class Many(NamedTuple):
+    """One breach that many messages have: a place a message in each of the two arrays."""
+
+    rule: int
+    said: Broken
+    sender: str | None
+    seqs: np.ndarray
+    conns: np.ndarray
+
+
 class Board:
-    """What the checks said about the events of one instance in one revision (None: a revision nobody could tell)."""
+    """What the checks said about the events of one instance in one revision (None: a revision nobody could tell).
+
+    ``alike``: (number of what was said of a message, its sender) -> events, until the pass is over.
+    """
 
     def __init__(self, rules: int) -> None:
         self.kept = [0] * rules
         self.unknown = [0] * rules
         self.broken: list[Found] = []
+        self.many: list[Many] = []
         self.bulks: dict[int, int] = {}
+        self.alike: dict[tuple[int, str], list[np.ndarray]] = {}
+
+    def breaches(self) -> Iterator[Found]:
+        """All of them, one by one."""
+        yield from self.broken
+        for rule, said, sender, seqs, conns in self.many:
+            for seq, conn in zip(seqs.tolist(), conns.tolist(), strict=True):
+                yield Found(rule, said, seq, None, sender, conn)
 
 
 class Run:
@@ -106,12 +130,15 @@ class Run:
     # the walk ---------------------------------------------------------------------------------------
 
     def _walk(self) -> None:
-        total = len(self.wire.events)
-        for number in range(total):
+        for number in self._todo():
             self._event(number)
         for session in self.sessions.values():
-            self._other("end", None, session, None, total - 1)
+            self._other("end", None, session, None, len(self.wire.events) - 1)
         self._settle()
+
+    def _todo(self) -> Iterable[int]:
+        """The events to be looked at."""
+        return range(len(self.wire.events))
 
     def _event(self, number: int) -> None:
         wire = self.wire

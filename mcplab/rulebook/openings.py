@@ -18,6 +18,7 @@ from mcplab.model import UNKNOWN
 from mcplab.rulebook.engine import MEMO, Board, Found, Run
 from mcplab.rulebook.facts import Session
 from mcplab.rulebook.pairs import Pairs
+from mcplab.spec import REVISIONS
 
 LENGTH = 3  # events of a handshake
 _FEW = 4  # things kept of an instance that are worth a comparison
@@ -29,11 +30,11 @@ _MARKS = (
 
 
 class Led(NamedTuple):
-    """What a handshake led to: the session's marks; by revision counts (rules kept, unknown, in one go) and breaches
+    """What a handshake led to: the session's marks; by revision what is counted in one go (``Plan.bulks``) and breaches
     (the event among the three, what was found there)."""
 
     marks: tuple[Any, ...]
-    counts: tuple[tuple[str | None, tuple[tuple[str, int, int], ...], tuple[tuple[int, Found], ...]], ...]
+    counts: tuple[tuple[str | None, int, tuple[tuple[int, Found], ...]], ...]
 
 
 class Openings:
@@ -104,13 +105,9 @@ class Openings:
             session.session_id = self._session_id(number)
         session.last = {"client": ("notification", seqs[number + 2]), "server": ("result", seqs[number + 1])}
         session.answered = {"server": row}
-        for revision, counts, breaches in led.counts:
+        for revision, bulk, breaches in led.counts:
             board = run.board(instance.name, revision)
-            for what, rule, times in counts:
-                if what == "bulks":
-                    board.bulks[rule] = board.bulks.get(rule, 0) + times
-                else:
-                    getattr(board, what)[rule] += times
+            board.bulks[bulk] = board.bulks.get(bulk, 0) + 1
             for event, found in breaches:
                 board.broken.append(found._replace(seq=seqs[number + event], conn=session.name))
         return True
@@ -134,8 +131,7 @@ class Openings:
     def _watch(self, run: Run, session: Session, number: int) -> Led | None:
         """Look at it event by event, and at what that led to."""
         name, memory = session.instance.name, repr(session.instance.memory)
-        before = {said: _counted(board) for (instance, said), board in run.boards.items() if instance == name}
-        broken = {said: len(board.broken) for (instance, said), board in run.boards.items() if instance == name}
+        before = {said: (_counted(board), len(board.broken)) for said, board in _boards(run, name)}
         for event in range(number, number + LENGTH):
             Run._event(run, event)
         kept = session.memory or session.open or session.listens or session.instance.modern
@@ -146,18 +142,28 @@ class Openings:
         seqs = self._wire.walked.columns.seq[number : number + LENGTH]
         own = session.session_id
         counts = []
-        for (instance, said), board in run.boards.items():
-            if instance != name:
-                continue
-            breaches = board.broken[broken.get(said, 0) :]
+        for said, board in _boards(run, name):
+            old, told = before.get(said, ({}, 0))
+            breaches = board.broken[told:]
             if any(each.said.related or each.said.once or each.seq not in seqs for each in breaches):
                 return None
             if own is not None and any(own in each.said.detail for each in breaches):
                 return None
-            old, new = before.get(said, {}), _counted(board)
-            more = [(*key, times - old.get(key, 0)) for key, times in new.items() if times != old.get(key, 0)]
-            counts.append((said, tuple(more), tuple((seqs.index(each.seq), each) for each in breaches)))
+            more: dict[str, list[int]] = {"kept": [], "unknown": []}
+            for (what, number), times in _counted(board).items():
+                times -= old.get((what, number), 0)
+                kept, unknown = run.plan.bulks[number] if what == "bulks" else ((number,), ())
+                more["unknown" if what == "unknown" else "kept"].extend(kept * times)
+                more["unknown"].extend(unknown * times)
+            bulk = run.plan.bulk(tuple(more["kept"]), tuple(more["unknown"]))
+            counts.append((said, bulk, tuple((seqs.index(each.seq), each) for each in breaches)))
         return Led(tuple(getattr(session, mark) for mark in _MARKS), tuple(counts))
+
+
+def _boards(run: Run, name: str) -> list[tuple[str | None, Board]]:
+    """Of an instance, by revision. A capture may hold thousands of instances."""
+    found = [(said, run.boards.get((name, said))) for said in (*REVISIONS, None)]
+    return [(said, board) for said, board in found if board is not None]
 
 
 def _counted(board: Board) -> dict[tuple[str, int], int]:

@@ -34,8 +34,8 @@ class Pairs:
 
     ``flags``: of each event, 1 where it belongs to one. ``at``: a message's event. ``alike``: a number for exchanges
     whose messages have the same members and hold the same of the texts that rules look for. ``texts``: of each message
-    a number for its text; ``repeated``: of each of these, whether several have it. ``ordinary``: of each
-    connection, whether nothing in it looks back (``Session.ordinary``).
+    a number for its text (``numbers``: the same for numpy); ``repeated``: of each of these, whether several have it.
+    ``ordinary``: of each connection, whether nothing in it looks back (``Session.ordinary``).
     """
 
     def __init__(self, wire: Sparse, plan: Plan) -> None:
@@ -49,7 +49,8 @@ class Pairs:
         self.flags = bytearray(flags.tobytes())
         self._grouped(asked, answer, texts)
         self.texts = _numbers(wire, np.flatnonzero(flags[self.at] == 0))
-        self.repeated = (np.bincount(self.texts) > 1).tobytes()
+        self.numbers = np.frombuffer(self.texts, "int64")
+        self.repeated = (np.bincount(self.numbers) > 1).tobytes()
 
     def _ordinary(self) -> np.ndarray:
         wire, walked = self._wire, self._wire.walked
@@ -193,12 +194,18 @@ def _texts(wire: Sparse, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     odd = np.zeros(count, dtype=bool)
     held = np.zeros(count, dtype="int64")
     known: dict[tuple[bool, ...], int] = {}
-    looked_for = [word.encode() for word in LOOKED_FOR]
+    looked_for, sought = ([word.encode() for word in each] for each in (LOOKED_FOR, rare))
     pattern = "|".join([*map(re.escape, (*LOOKED_FOR, *rare)), SPELLED.pattern.decode()])
+    met: dict[bytes, tuple[bool, int]] = {}  # handshakes come again word for word
     for row in np.flatnonzero(_matches(wire, pattern)).tolist():
         text = wire.texts[row]
-        odd[row] = any(word in text for word in looked_for) or SPELLED.search(text) is not None
-        held[row] = known.setdefault(tuple(word.encode() in text for word in rare), len(known) + 1)
+        seen = met.get(text)
+        if seen is None:
+            own = any(word in text for word in looked_for) or SPELLED.search(text) is not None
+            seen = own, known.setdefault(tuple(word in text for word in sought), len(known) + 1)
+            if len(text) <= _SHORT and len(met) < MEMO:
+                met[text] = seen
+        odd[row], held[row] = seen
     return _with(found, held), odd
 
 

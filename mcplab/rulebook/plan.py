@@ -205,6 +205,7 @@ class Plan:
         self._wildcards = sorted((name for name in self._known if name.endswith("*")), key=len, reverse=True)
         self._tables: dict[tuple[str, str, str, str | None], Entries] = {}
         self._numbers = count()
+        self._of: dict[str | None, list[int]] = {}
         self._bulks: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         self.bulks: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # (rules kept, rules unknown)
 
@@ -236,6 +237,14 @@ class Plan:
             )
             if name is None:
                 self._tables[revision, sender, kind, None] = found
+        return found
+
+    def numbers(self, revision: str | None) -> list[int]:
+        """Of the rules that a revision has; None: all."""
+        found = self._of.get(revision)
+        if found is None:
+            numbered = enumerate(self.rules)
+            found = self._of[revision] = [n for n, rule in numbered if revision is None or revision in rule.revisions]
         return found
 
     def bulk(self, kept: tuple[int, ...], unknown: tuple[int, ...]) -> int:

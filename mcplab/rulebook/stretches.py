@@ -15,7 +15,7 @@ import numpy as np
 
 from mcplab.frames.links import Link
 from mcplab.frames.sparse import Sparse
-from mcplab.rulebook.engine import MEMO, SPELLED, Board, Found, Run, body_of
+from mcplab.rulebook.engine import MEMO, SPELLED, Board, Many, Run, body_of
 from mcplab.rulebook.facts import Fact, Session
 from mcplab.rulebook.judging import legacy_revision
 from mcplab.rulebook.openings import Openings
@@ -27,7 +27,8 @@ from mcplab.rulebook.plan import Entries, Entry, Group, Plan
 class Kind(NamedTuple):
     """Exchanges that have one outcome: rules kept and unknown once each, and checks that look at each message.
 
-    ``said``: what these said of messages, by the number of their text, where they do not look at the request too.
+    ``said``: what these said of messages (``Swift._spoken``), by the number of their text, where they do not look at
+    the request too.
     """
 
     kept: tuple[int, ...]
@@ -35,7 +36,7 @@ class Kind(NamedTuple):
     requests: tuple[Entry, ...]
     answers: tuple[Entry, ...]
     asking: bool  # one of these checks looks at the request of an answer
-    said: dict[int, tuple[tuple[int, Outcome], ...]]
+    said: dict[int, int]
 
 
 class Swift(Run):
@@ -45,6 +46,7 @@ class Swift(Run):
         self._wire = wire
         self._kinds: dict[Any, Kind | None] = {}
         self._known: dict[Any, tuple[Any, int, Any]] = {}
+        self._spoken: dict[tuple[tuple[int, Outcome], ...], int] = {}  # outcomes -> their number
         self._pairs = Pairs(wire, plan)
         # a revision that was given stands for both eras: then each message is looked at
         self._flags = self._pairs.flags if revision is None else bytearray(len(wire.events))
@@ -55,6 +57,27 @@ class Swift(Run):
         names = list(self._wire.walked.posts.conns)
         self.ordinary = frozenset(names[code] for code in np.flatnonzero(self._pairs.ordinary).tolist())
         super()._walk()
+
+    def _todo(self) -> Iterable[int]:
+        flags = self._flags  # change on the way
+        return (number for number in range(len(flags)) if flags[number] != 2)
+
+    def _settle(self) -> None:
+        super()._settle()
+        columns, posts = self._wire.walked.columns, self._wire.walked.posts
+        seqs, names = np.frombuffer(columns.seq, "int64"), np.array([*posts.conns, ""], dtype=object)
+        spoken = list(self._spoken)
+        for board in self.boards.values():
+            for (number, sender), parts in board.alike.items():
+                events = np.concatenate(parts)
+                for rule, each in spoken[number]:
+                    if each is KEPT:
+                        board.kept[rule] += len(events)
+                    elif each is UNKNOWN:
+                        board.unknown[rule] += len(events)
+                    elif isinstance(each, Broken):
+                        board.many.append(Many(rule, each, sender, seqs[events], names[posts.conn[events]]))
+            board.alike.clear()
 
     def _event(self, number: int) -> None:
         flag = self._flags[number]
@@ -218,14 +241,19 @@ class Swift(Run):
         self, session: Session, kind: Kind, board: Board, asked: np.ndarray, rows: np.ndarray, checks: tuple[Entry, ...]
     ) -> None:
         """Call checks for each message. One whose text was met before has the same outcome."""
-        texts, said = self._pairs.texts, kind.said
+        said, at = kind.said, self._pairs.at
         sender = "client" if rows is asked else "server"
+        texts = self._pairs.numbers[rows].tolist()
+        if not kind.asking:
+            met = list(map(said.get, texts))
+            if met[0] is not None and met.count(met[0]) == len(met):
+                board.alike.setdefault((met[0], sender), []).append(at[rows])
+                return
         request = fact = None
-        seqs, at = self._wire.walked.columns.seq, self._pairs.at
-        for one, row, event in zip(asked.tolist(), rows.tolist(), at[rows].tolist(), strict=True):
-            number = -1 if kind.asking else texts[row]
-            outcomes = said.get(number)
-            if outcomes is None:
+        alike: dict[int, list[int]] = {}
+        for one, row, text in zip(asked.tolist(), rows.tolist(), texts, strict=True):
+            number = None if kind.asking else said.get(text)
+            if number is None:
                 if fact is None or request is None:
                     request, fact = self._examples(session, one, row)
                 self._set(request, one, kind.asking)
@@ -233,20 +261,24 @@ class Swift(Run):
                     request.post.seq = request.seq
                 self._set(fact, row, True)
                 outcomes = self._outcomes(fact, checks)
-                if number >= 0 and not any(
-                    each.related or each.seq for _, each in outcomes if isinstance(each, Broken)
-                ):
+                broken = [(rule, each) for rule, each in outcomes if isinstance(each, Broken)]
+                if any(each.related or each.seq or each.once for _, each in broken):
+                    for rule, each in outcomes:
+                        self._note(board, rule, each, fact)
+                    continue
+                if len(self._spoken) < MEMO or outcomes in self._spoken:
+                    number = self._spoken.setdefault(outcomes, len(self._spoken))
+                else:
+                    for rule, each in outcomes:
+                        self._note(board, rule, each, fact)
+                    continue
+                if not kind.asking:
                     if len(said) >= MEMO:
                         said.clear()
-                    said[number] = outcomes
-            for rule, each in outcomes:
-                if each is KEPT:
-                    board.kept[rule] += 1
-                elif each is UNKNOWN:
-                    board.unknown[rule] += 1
-                elif isinstance(each, Broken) and not (each.once and self.told(rule, each, session)):
-                    seq, part = (seqs[event], None) if each.seq is None else (each.seq, each.part)
-                    board.broken.append(Found(rule, each, seq, part, sender, session.name))
+                    said[text] = number
+            alike.setdefault(number, []).append(row)
+        for number, found in alike.items():
+            board.alike.setdefault((number, sender), []).append(at[found])
 
     @staticmethod
     def _outcomes(fact: Fact, checks: tuple[Entry, ...]) -> tuple[tuple[int, Outcome], ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
-from operator import attrgetter
-from typing import Any, Final
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from mcplab.frames.links import Link
@@ -16,12 +16,10 @@ from mcplab.frames.wire import Wire
 from mcplab.model import COLUMNS, SpecError
 from mcplab.rulebook import examples
 from mcplab.rulebook.catalogue import Rule, catalogue, find
-from mcplab.rulebook.engine import Board, Found, Run
+from mcplab.rulebook.engine import Board, Found, Many, Run
 from mcplab.rulebook.plan import Plan
 from mcplab.rulebook.stretches import Swift
 from mcplab.spec import REVISIONS, is_revision
-
-_SEQ: Final = attrgetter("seq")
 
 
 @cache
@@ -79,70 +77,89 @@ def add(columns: dict[str, list[Any]], run: Run, instance: str, name: str, *, hi
     """Append the findings of one instance of a capture to columns that may hold those of others."""
     boards = [(said, board) for said in (*REVISIONS, None) if (board := run.boards.get((instance, said))) is not None]
     breaches = [_by_rule(board) for _, board in boards]
-    take = [columns[key].append for key in COLUMNS["findings"]]
-    for number, rule in enumerate(run.plan.rules):
-        for (said, board), found in zip(boards, breaches, strict=True):
-            if said is None or said in rule.revisions:
-                serious = False
-                if number in found:
-                    serious = _broken(columns, rule, found[number], said, instance, name, hints)
-                if not serious:
-                    _other(take, rule, board.kept[number], board.unknown[number], said, instance, name)
+    keys = COLUMNS["findings"]
+    rows: list[tuple[Any, ...]] = []
+    places = [(number, place) for place, (said, _) in enumerate(boards) for number in run.plan.numbers(said)]
+    for number, place in sorted(places) if len(boards) > 1 else places:
+        rule, found, (said, board) = run.plan.rules[number], breaches[place], boards[place]
+        if number in found:
+            _append(columns, keys, rows)
+            if _broken(columns, rule, found[number], said, instance, name, hints):
+                continue
+        kept, unknown = board.kept[number], board.unknown[number]
+        if said is None and not unknown:
+            continue  # nobody can say that the rule was not called on in a revision that nobody knows
+        at = rule.revisions[-1] if said is None else said
+        rows.append(
+            (
+                rule.id, rule.level[at], rule.confidence[at], rule.party,
+                "unknown" if unknown else "kept" if kept else "unexercised", name, instance, None, None, None, None,
+                None, kept + unknown, said, rule.title, "", rule.section[at],
+            )
+        )  # fmt: skip
+    _append(columns, keys, rows)
 
 
-def _by_rule(board: Board) -> dict[int, list[Found]]:
-    found: dict[int, list[Found]] = {}
-    for one in board.broken:
+def _append(columns: dict[str, list[Any]], keys: Iterable[str], rows: list[tuple[Any, ...]]) -> None:
+    """Append rows, and empty their list."""
+    for key, values in zip(keys, zip(*rows, strict=True), strict=False):
+        columns[key] += values
+    rows.clear()
+
+
+def _by_rule(board: Board) -> dict[int, list[Found | Many]]:
+    found: dict[int, list[Found | Many]] = {}
+    for one in (*board.broken, *board.many):
         found.setdefault(one.rule, []).append(one)
     return found
 
 
 def _broken(
-    columns: dict[str, list[Any]], rule: Rule, found: list[Found], revision: str | None, instance: str, name: str,
-    hints: bool,
+    columns: dict[str, list[Any]], rule: Rule, found: list[Found | Many], revision: str | None, instance: str,
+    name: str, hints: bool,
 ) -> bool:  # fmt: skip
     """A row a breach; True where one of them is more than a hint."""
     at = revision if revision is not None else rule.revisions[-1]
-    party = rule.party
-    found = sorted(found, key=_SEQ)
-    words = [each.said.confidence or rule.confidence[at] for each in found]
+    words = [one.said.confidence or rule.confidence[at] for one in found]
     serious = any(word != "low" for word in words)
     if not hints and "low" in words:
-        found = [each for each, word in zip(found, words, strict=True) if word != "low"]
+        found = [one for one, word in zip(found, words, strict=True) if word != "low"]
         words = [word for word in words if word != "low"]
+    if not found:
+        return serious
+    sizes = [len(one.seqs) if isinstance(one, Many) else 1 for one in found]
+    seqs = np.concatenate([one.seqs if isinstance(one, Many) else (one.seq,) for one in found])
+    order = np.argsort(seqs, kind="stable")
+    which = np.repeat(np.arange(len(found)), sizes)[order]
+
+    def spread(values: list[Any]) -> list[Any]:
+        return _objects(values)[which].tolist()
+
     same = {
         "rule": rule.id, "level": rule.level[at], "trace": name, "instance": instance, "revision": revision,
         "title": rule.title, "section": rule.section[at], "n": 1,
     }  # fmt: skip
     for key, value in same.items():
-        columns[key] += [value] * len(found)
-    columns["confidence"] += words
-    columns["party"] += [each.said.party or (party if party != "either" else each.sender or party) for each in found]
-    columns["verdict"] += ["hint" if word == "low" else "broken" for word in words]
-    columns["conn"] += [each.conn for each in found]
-    columns["seq"] += [each.seq for each in found]
-    columns["part"] += [each.part for each in found]
-    columns["anchor"] += [each.said.anchor for each in found]
-    columns["related"] += [", ".join(map(str, each.said.related)) or None for each in found]
-    columns["detail"] += [each.said.detail for each in found]
+        columns[key] += [value] * len(order)
+    party = rule.party
+    conns = [one.conns if isinstance(one, Many) else _objects([one.conn]) for one in found]
+    columns["confidence"] += spread(words)
+    columns["party"] += spread([o.said.party or (party if party != "either" else o.sender or party) for o in found])
+    columns["verdict"] += spread(["hint" if word == "low" else "broken" for word in words])
+    columns["conn"] += np.concatenate(conns)[order].tolist()
+    columns["seq"] += seqs[order].tolist()
+    columns["part"] += spread([None if isinstance(one, Many) else one.part for one in found])
+    columns["anchor"] += spread([one.said.anchor for one in found])
+    columns["related"] += spread([", ".join(map(str, one.said.related)) or None for one in found])
+    columns["detail"] += spread([one.said.detail for one in found])
     return serious
 
 
-def _other(
-    take: list[Callable[[Any], None]], rule: Rule, kept: int, unknown: int, revision: str | None, instance: str,
-    name: str,
-) -> None:  # fmt: skip
-    """The row of a rule that was not broken. ``take`` appends to each column, in their order."""
-    if revision is None and not unknown:
-        return  # nobody can say that the rule was not called on in a revision that nobody knows
-    at = revision if revision is not None else rule.revisions[-1]
-    verdict = "unknown" if unknown else "kept" if kept else "unexercised"
-    row = (
-        rule.id, rule.level[at], rule.confidence[at], rule.party, verdict, name, instance, None, None, None, None, None,
-        kept + unknown, revision, rule.title, "", rule.section[at],
-    )  # fmt: skip
-    for append, value in zip(take, row, strict=True):
-        append(value)
+def _objects(values: list[Any]) -> np.ndarray:
+    """As they are, in an array."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def many(traces: Iterable[Any], **options: Any) -> pd.DataFrame:

@@ -32,6 +32,10 @@ _MEMBER: Final = {
 """What a client's answer must hold to be one: a required member of each result."""
 
 
+PING: Final = "ping"
+"""What a row of ``exercised`` that is of no capability is called: the request that either party may always send."""
+
+
 class _Use:
     """One path of one party, as an instance used it."""
 
@@ -57,6 +61,8 @@ def _applying(m: Fact) -> list[Need]:
         for need in gating.needs(revision, direction, m.kind, m.method or "")
         if need.when is None or need.when.holds(m.body)
     ]
+    if m.kind == "request" and m.method == PING and spec.method(revision, PING) is not None:
+        found.append(Need("server" if m.sender == "client" else "client", PING, None, "", ""))
     asked = m.result.get("inputRequests") if m.era == "modern" else None
     for entry in asked.values() if isinstance(asked, Mapping) else ():
         found += _entry(m, entry)
@@ -97,7 +103,7 @@ def _states(m: Fact) -> tuple[str, Any] | None:
 
 
 def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
-    """One row a path that gates traffic and was declared, or that traffic needed.
+    """One row a path that gates traffic and was declared, or that traffic needed; and one for pings, if there were any.
 
     ``worked``: uses that came to something: a request got its result (a task, where it asked for one), an input request
     its response, both with what makes it one (``roots``, ``content``, ``action``, ...), and a notification was sent,
@@ -106,6 +112,10 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
     works``, ``undeclared and refused`` (as it should be), ``undeclared and ignored`` (answered, but not with what was
     asked for: without tasks a request for one is a plain request) or ``undeclared and unanswered`` (a modern client
     that gives its request up says nothing); missing where nothing was used, or the declaration was not seen.
+
+    A ping needs no declaration, and 2026-07-28 has none. Its row is of the party that has to answer: path ``ping``,
+    ``declared`` missing, status ``used, needs no declaration`` or ``refused``, outcome ``works``, ``refused``,
+    ``ignored`` (the result is no object) or ``unanswered``.
     """
     uses: dict[tuple[str, str, str], _Use] = {}
     asked: dict[tuple[str, str], list[tuple[_Use, str, str]]] = {}  # instance, key of an input request -> what it used
@@ -122,10 +132,11 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
                     use(m, party, path).stated = True
         for need in _applying(m):
             one = use(m, need.party, need.path)
-            stands = gating.standing(m.revision or "", need.party, need.path, _declared(m, need.party)).declared
             one.n += 1
-            one.undeclared += stands is False
-            one.unknown += stands is None
+            if need.path != PING:
+                stands = gating.standing(m.revision or "", need.party, need.path, _declared(m, need.party)).declared
+                one.undeclared += stands is False
+                one.unknown += stands is None
             one.worked += m.kind == "notification"
             if len(one.seqs) < _SHOWN:
                 one.seqs.append(m.seq)
@@ -140,7 +151,8 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
                 _answered(one, path, method, response)
         if m.kind == "result" and m.request is not None and not m.again and rounds is None:
             for need in _applying(m.request):
-                _answered(use(m, need.party, need.path), need.path, m.request.method or "", m.result)
+                # not `m.result`, which is {} for what is no object
+                _answered(use(m, need.party, need.path), need.path, m.request.method or "", m.body.get("result"))
         if m.kind == "error" and m.request is not None and not m.again:
             for need in _applying(m.request):
                 one = use(m, need.party, need.path)
@@ -154,14 +166,16 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
             status: str = "declared and unused"
         elif one.refused and one.refused >= one.n:
             status = "refused"
+        elif path == PING:
+            status = "used, needs no declaration"
         elif one.undeclared:
             status = "used undeclared"
         else:
             status = "declared and used" if one.stated or not one.unknown else "used, declaration not seen"
-        known = True if one.stated else None if one.unknown and not one.undeclared else False
+        known = True if one.stated else None if path == PING or (one.unknown and not one.undeclared) else False
         rows.append(
             (name, instance, party, path, status, known, one.n, one.refused, printable("; ".join(one.why)) or None,
-             ", ".join(map(str, one.seqs)) or None, one.worked, _outcome(one, known))
+             ", ".join(map(str, one.seqs)) or None, one.worked, _outcome(one, path, known))
         )  # fmt: skip
     frame = pd.DataFrame(rows, columns=list(EXERCISED)).astype(EXERCISED)
     order = frame["path"].map(lambda path: spec.path_key(path))
@@ -173,14 +187,15 @@ def exercised(wire: Wire, links: dict[str, Link], name: str) -> pd.DataFrame:
     )
 
 
-def _outcome(one: _Use, declared: bool | None) -> str | None:
-    if one.n == 0 or declared is None:
+def _outcome(one: _Use, path: str, declared: bool | None) -> str | None:
+    if one.n == 0 or (declared is None and path != PING):
         return None
     if declared:
         return "declared and works" if one.worked else "declared and fails"
+    undeclared = "" if path == PING else "undeclared and "
     if one.worked:
-        return "undeclared and works"
-    return f"undeclared and {'refused' if one.refused else 'ignored' if one.answered else 'unanswered'}"
+        return f"{undeclared}works"
+    return f"{undeclared}{'refused' if one.refused else 'ignored' if one.answered else 'unanswered'}"
 
 
 def without(declared: Any, paths: Iterable[str]) -> Any:
