@@ -217,8 +217,9 @@ _CELLS: Final = """() => window.jupyterapp.shell.currentWidget.content.widgets
         count: cell.model.executionCount,
         outputs: cell.model.outputs.toJSON().map(one => ({
             type: one.output_type, name: one.name ?? one.ename ?? '', text: String(one.text ?? one.evalue ?? ''),
-            kinds: Object.keys(one.data ?? {})})),
+            kinds: Object.keys(one.data ?? {}), plain: String(one.data?.['text/plain'] ?? '')})),
     }))"""
+BAR: Final = "reading traces:"
 _DRAWN: Final = """() => {
     const notebook = window.jupyterapp.shell.currentWidget.node;
     const views = [...notebook.querySelectorAll('.jp-OutputArea-output > .jupyter-widgets')];
@@ -308,7 +309,9 @@ class Lesson:
         while True:  # counted anew each time: an output may still take the place of another
             cells = self.page.evaluate(_CELLS)
             assert cells
-            kinds = [kind for cell in cells for output in cell["outputs"] for kind in output["kinds"]]
+            outputs = [output for cell in cells for output in cell["outputs"]]
+            # a bar comes only where reading takes more than a second, and goes when it is over: its output stays empty
+            kinds = [kind for one in outputs if not one["plain"].startswith(BAR) for kind in one["kinds"]]
             widgets, images = (
                 sum(kind.startswith(what) for kind in kinds) for what in ("application/vnd.jupyter.widget", "image/")
             )
