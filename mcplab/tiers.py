@@ -17,6 +17,7 @@ from mcplab.model import COLUMNS, ArgumentError
 from mcplab.published import claims as bundled
 from mcplab.published import fold
 from mcplab.rulebook import exercised
+from mcplab.rulebook.used import PING
 from mcplab.spec import ROOT, parent, path_key, split
 from mcplab.traces import Trace
 from mcplab.versions import label_key
@@ -116,6 +117,7 @@ _used: WeakKeyDictionary[Any, pd.DataFrame] = WeakKeyDictionary()
 
 def _uses(traces: Any) -> pd.DataFrame:
     table = exercised(traces)
+    table = table[table["path"] != PING]  # no capability: nobody states it
     links = traces.connections.drop_duplicates("instance").set_index("instance")
     links = links.rename(columns={"selected": "revision"})
     day = days(traces)

@@ -151,6 +151,7 @@ def test_a_legacy_client_is_asked_for_everything(transport, listen, tmp_path):
     said = outcomes(probe.trace())
     for path in ("roots", "sampling", "sampling.tools", "sampling.context", "elicitation.form", "elicitation.url"):
         assert said[path] == "declared and works"
+    assert said["ping"] == "works"
     assert said["tasks.list"] == "undeclared and refused"
     assert said["tasks"] == "undeclared and refused"
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import mcplab
-from mcplab import SpecError, TraceError, check, exercised, explain, make_trace, read_trace, rules, what_if
+from mcplab import SpecError, TraceError, check, exercised, explain, make_trace, read_trace, rules, tiers, what_if
 from mcplab.frames.links import links
 from mcplab.frames.wire import Wire
 from mcplab.model import COLUMNS, Record
@@ -23,6 +23,7 @@ from mcplab.rulebook.judging import legacy_revision, modern_revision
 from mcplab.rulebook.tables import plan_of
 from mcplab.rulebook_commands import check_text, rules_text
 from mcplab.spec import REVISIONS, spec_url
+from mcplab.traces import Traces
 
 INIT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
 
@@ -353,6 +354,35 @@ def test_an_answer_that_is_none_works_in_neither_era(method, asked, given, path,
     retry = {**call, "id": 2, "params": {**call["params"], "inputResponses": {"a": given}}}
     modern = [("client", call), ("server", {"jsonrpc": "2.0", "id": 1, "result": rounds}), ("client", retry)]
     assert exercised(make_trace(modern)).set_index("path")["outcome"][path] == f"undeclared and {said}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"result": {}}, ("used, needs no declaration", "works", 1, 0)),
+        ({"result": None}, ("used, needs no declaration", "ignored", 0, 0)),
+        ({"error": {"code": -32601, "message": "none"}}, ("refused", "refused", 0, 1)),
+        (None, ("used, needs no declaration", "unanswered", 0, 0)),
+    ],
+)
+def test_a_ping_has_a_row_of_whoever_has_to_answer_and_needs_no_declaration(answer, said) -> None:
+    pings = [(who, {"jsonrpc": "2.0", "id": 7, "method": "ping"}) for who in ("server", "client")]
+    answers = [(who, {"jsonrpc": "2.0", "id": 7, **answer}) for who in ("client", "server")] if answer else []
+    trace = make_trace([*shake({"tools": {}}, {"roots": {}}), *pings, *answers])
+    table = exercised(trace)
+    for party in ("client", "server"):
+        (row,) = table[(table["party"] == party) & (table["path"] == "ping")].to_dict("records")
+        assert (row["status"], row["outcome"], row["worked"], row["refused"]) == said
+        assert (row["n"], pd.isna(row["declared"])) == (1, True)
+    assert set(table["path"]) == {"ping", "roots", "tools"}
+    stated = tiers.statements(Traces([trace]), tier="exercised")
+    assert "ping" not in set(stated["path"])  # what is no capability is stated by nobody
+
+
+def test_a_revision_without_pings_has_no_row_for_them() -> None:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    sent = ask("ping", 1, _meta=meta), ("server", {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": ""}})
+    assert exercised(make_trace([*sent])).empty
 
 
 def test_what_if_lists_what_would_have_been_out_of_contract() -> None:
