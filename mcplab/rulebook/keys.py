@@ -3,9 +3,9 @@
 A rule says what it reads: ``envelope`` (members of the message and their types), ``session`` (state of the connection),
 ``meta`` (what a request says of itself), ``headers`` (the HTTP exchange), ``answer`` (how an answer stands to its
 request), ``history`` (that no id was used twice and nothing cancelled), ``handshake`` (that it is over), ``lists``
-(that none was captured), ``stdio`` (that no HTTP exchange carries it), ``message`` (all that the message holds: the
-check is called for each), or several of them. Most messages of a capture are alike in all that, so most rules are
-judged once and then only counted.
+(that none was captured), ``task`` (that nothing asks for one), ``stdio`` (that no HTTP exchange carries it),
+``message`` (all that the message holds: the check is called for each), or several of them. Most messages of a capture
+are alike in all that, so most rules are judged once and then only counted.
 ``tests/test_rulebook_groups.py`` runs every example, case and capture with and without.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final
 from mcplab.rulebook.facts import Fact, Post, Session
 from mcplab.spec import META_LOG_LEVEL
 
-CHANGING: Final = ("history", "handshake", "lists", "stdio")
+CHANGING: Final = ("history", "handshake", "lists", "task", "stdio")
 READS: Final = ("envelope", "session", "meta", "headers", "answer", *CHANGING, "message")
 SESSION_HEADER: Final = "mcp-session-id"
 _ENDS: Final = ("open", "close", "end", "http-end")
@@ -52,6 +52,8 @@ class Keyring:
                 part = () if m.session.phase == "answered" and m.session.initialized is not None else None
             elif name == "lists":
                 part = lists(m)
+            elif name == "task":
+                part = task(m)
             elif name == "stdio":
                 part = () if m.post is None else None
             else:
@@ -151,6 +153,14 @@ def lists(m: Fact) -> Hashable:
         return None
     memory = m.session.instance.memory if m.era == "modern" else m.session.memory
     return None if "lists" in memory else ()
+
+
+def task(m: Fact) -> Hashable:
+    """That neither this message nor its request asks for a task (2025-11-25), names one or lists tools."""
+    asked = m.request if m.kind in ("result", "error") else m
+    if asked is None or m.method is None or m.method.startswith("tasks/") or m.method.endswith("/list"):
+        return None
+    return None if "task" in asked.params else ()
 
 
 def meta(m: Fact) -> Hashable:
