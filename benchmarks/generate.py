@@ -1,4 +1,4 @@
-"""A big trace of invented traffic: many connections, both eras, a few odd texts. The same bytes every time.
+"""A big trace of invented traffic: many connections of 2025-06-18 over HTTP, a few odd texts. Always the same bytes.
 
 python benchmarks/generate.py FILE [--events 400000]
 """
