@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -53,6 +54,48 @@ SHAPES: Final = re.compile(
     r"|(?<=\bBearer )[\w.~+/=-]{8,}",
     re.DOTALL,
 )
+KEY_BEGINS: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+KEY_ENDS: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINES: Final = 300
+"""No private key is longer: one that never ends was only spoken of."""
+CURL_USER: Final = re.compile(r"[A-Za-z]{0,8}[uU]|(?:proxy-)?user")
+"""Curl's options that have ``user:password``."""
+_CURL_USER: Final = re.compile(
+    r"(?<![^\s\"'])(?:-[A-Za-z]{0,8}[uU]|--(?:proxy-)?user(?![\w-]))[=\s]*(?:\\?([\"'])(.+?)\\?\1|([^\s\"'\\]+))"
+)
+
+
+def private_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Where private keys stand; the text may end in one."""
+    at = 0
+    while (begin := KEY_BEGINS.search(text, at)) is not None:
+        end = KEY_ENDS.search(text, begin.end())
+        at = end.end() if end is not None else len(text)
+        yield begin.start(), at
+
+
+class OpenKeys:
+    """Private keys that come line by line: ``left`` lines at most in each stream that is in one."""
+
+    def __init__(self) -> None:
+        self.left: dict[str, int] = {}
+
+    def continues(self, stream: str, text: str) -> bool:
+        """Is the next text of a stream, at its beginning, inside a key?"""
+        left = self.left.pop(stream, 0)
+        begun, ended = (max((hit.end() for hit in each.finditer(text)), default=0) for each in (KEY_BEGINS, KEY_ENDS))
+        if begun > ended:
+            self.left[stream] = _KEY_LINES
+        elif left > 1 and not ended:
+            self.left[stream] = left - 1
+        return left > 0
+
+
+def curl_users(text: str) -> Iterator[tuple[int, int]]:
+    """Where ``user:password`` stands in a command line of curl's."""
+    for hit in _CURL_USER.finditer(text):
+        if ":" in hit[hit.lastindex or 0]:
+            yield hit.span(hit.lastindex or 0)
 
 
 def normal(name: str) -> str:

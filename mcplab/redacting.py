@@ -14,8 +14,9 @@ import msgspec
 from mcplab import formats, jsontext
 from mcplab.formats import mcpsnoop, native, plain, recordings
 from mcplab.formats.source import Source, load
+from mcplab.lines import head_of
 from mcplab.model import Record, TraceError, UsageError
-from mcplab.redaction import Masks, redacted_trace
+from mcplab.redaction import Masks, is_json
 
 _LINES = (plain.NAME, mcpsnoop.NAME, recordings.NAME)
 """Formats that may be a JSON value a line: they keep their format."""
@@ -57,6 +58,37 @@ def redact_file(
         raise UsageError(f"{target}: would overwrite what is read; give another -o")
     write_whole(target, out, 0o600)
     return Redacted(target, list(masks.places))
+
+
+def redacted_trace(lines: Iterable[bytes], masks: Masks) -> list[bytes]:
+    """The lines of a version 1 file with their secrets masked; the header's ``redacted`` says where, besides what it
+    said before. Where there is no header one is put before the events, if anything was masked.
+    """
+    out: list[bytes] = []
+    for line in lines:
+        bare = line.rstrip(b"\r\n")
+        known = is_json(bare.decode("utf-8", "replace"))
+        out.append((masks.line(bare) if known else masks.message(bare)) + line[len(bare) :])
+    if masks.places:
+        at = next((n for n, line in enumerate(out) if line.strip()), 0)
+        head = out[at].decode("utf-8", "surrogateescape")
+        if is_json(head) and jsontext.get(head, "kind")[0] == '"header"':
+            out[at] = _listing(head, list(masks.places)).encode("utf-8", "surrogateescape")
+        else:
+            out.insert(at, (jsontext.dumps(head_of({"redacted": list(masks.places)})) + "\n").encode())
+    return out
+
+
+def _listing(head: str, places: list[str]) -> str:
+    """A header's text whose ``redacted`` names these places too."""
+    span = next(((at, jsontext.value_end(head, at)) for key, at in jsontext.places(head) if key == "redacted"), None)
+    if span is None:
+        end = head.rindex("}")
+        return f'{head[:end]},"redacted":{jsontext.dumps(places)}{head[end:]}'
+    before = jsontext.loads(head[slice(*span)])
+    known = before if isinstance(before, list) else [before]
+    both = [*known, *(place for place in places if place not in known)]
+    return head[: span[0]] + jsontext.dumps(both) + head[span[1] :]
 
 
 def redacted_record(record: Record, masks: Masks) -> Record:

@@ -10,9 +10,11 @@ every other byte stay. Masked unless ``keep_secrets``:
   ``OPENAI_API_KEY``): a string, or the strings of a list. An object below such a name is left alone, because it is
   mostly a schema that only describes a password. ``progressToken``, page tokens and cursors are none;
 - ``{"name": "API_KEY", "value": ...}`` (in either order), ``--token x``, and JSON inside a string, by the same names;
-- in any string a line ``API_KEY=x``, and one of a header (``Authorization: Bearer x``);
+- in any string a line ``API_KEY=x``, and one of a header (``Authorization: Bearer x``); where the line of the trace
+  speaks of curl, ``-u user:password``, as two arguments too;
 - in text that is no JSON (stderr, unparsed, bodies) and in the header's ``config``, which holds a command line:
-  ``name: value``, ``name=value`` and ``--name value`` with such a name.
+  ``name: value``, ``name=value`` and ``--name value`` with such a name; a private key from BEGIN to END, also
+  over the lines of stderr or unparsed text (300 at most: one that has no end was only spoken of).
 
 More, with ``redact=``, a list of words:
 
@@ -38,8 +40,18 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from mcplab import jsontext
-from mcplab.credentials import SHAPES, is_secret, is_secret_header, is_secret_member, normal
-from mcplab.lines import head_of
+from mcplab.credentials import (
+    CURL_USER,
+    KEY_ENDS,
+    SHAPES,
+    OpenKeys,
+    curl_users,
+    is_secret,
+    is_secret_header,
+    is_secret_member,
+    normal,
+    private_keys,
+)
 from mcplab.model import UsageError
 
 MASK: Final = "***"
@@ -49,8 +61,9 @@ Span = tuple[int, int, str]
 """Where a secret begins and ends in a text, and the name of the place."""
 
 _HINT: Final = re.compile(
-    rb"pass|pwd|secret|key|auth|cookie|sig|cred|jwt|bearer|assertion|verifier|device|connection|code=|_pat|\\u00"
+    rb"pass|pwd|secret|key|auth|cookie|sig|cred|jwt|bearer|assertion|verifier|device|connection|code=|_pat|\\u00|curl"
 )
+_MARKS: Final = (b"\\", b"=", b"@", b"curl")
 _LONG: Final = 200  # bytes: no name of a member is longer
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],]', re.DOTALL)
@@ -119,6 +132,9 @@ class Masks:
         self._keys: set[str] = set()
         self._patterns: list[re.Pattern[str]] = []
         self._paths: list[_Path] = []
+        self._open = OpenKeys()
+        self._inside = False  # of a private key: the event at hand begins there
+        self._curl = False
         for word in redact:
             self._more(word)
 
@@ -147,8 +163,22 @@ class Masks:
     # texts ---------------------------------------------------------------------------------------
 
     def line(self, data: bytes) -> bytes:
-        """A line of a version 1 trace (header or event), known to be JSON, with its secrets masked."""
+        """A line of a version 1 trace (header or event), known to be JSON, with its secrets masked.
+
+        Lines are to come in order: a private key may go on from one event to the next.
+        """
+        self._inside = self._continues(data)
         return self._masked(data, b'"raw' not in data, lambda text: self._spans(text, event=True))
+
+    def _continues(self, data: bytes) -> bool:
+        """Does an event's text go on with a private key that an earlier event of its stream began?"""
+        if not self.defaults or not (self._open.left or b"PRIVATE KEY" in data):
+            return False
+        text = data.decode("utf-8", "surrogateescape")
+        kind, conn, way, raw = (jsontext.get(text, name)[0] or "" for name in ("kind", "conn", "dir", "raw"))
+        if kind not in ('"stderr"', '"unparsed"'):
+            return False
+        return self._open.continues(kind + conn + way, _decoded(raw, 1, len(raw) - 1) if raw[:1] == '"' else "")
 
     def message(self, data: bytes) -> bytes:
         """The text of a JSON value, or other text, with its secrets masked; other bytes as they are."""
@@ -162,6 +192,7 @@ class Masks:
         if not self._worth(data, no_prose):
             return data
         text = data.decode("utf-8", "surrogateescape")
+        self._curl = self.defaults and "curl" in text
         spans = list(find(text))
         if not spans:
             return data
@@ -172,7 +203,7 @@ class Masks:
 
     def _worth(self, data: bytes, no_prose: bool) -> bool:
         """May there be anything to mask? Most messages are answered here, without a walk through them."""
-        if self._patterns or self._paths or self._keys:
+        if self._patterns or self._paths or self._keys or self._inside:
             return True
         if not self.defaults:
             return False
@@ -181,7 +212,7 @@ class Masks:
             if b"uthorization:" in data:
                 return True
             pieces = data.split(b'"')
-            data = b'"'.join(p for p in pieces if len(p) < _LONG or b"\\" in p or b"=" in p or b"@" in p)
+            data = b'"'.join(p for p in pieces if len(p) < _LONG or any(mark in p for mark in _MARKS))
         low = data.lower()
         return (
             _HINT.search(low) is not None
@@ -193,7 +224,7 @@ class Masks:
     def _text(self, text: str, place: str, depth: int, *, prose: bool) -> list[Span]:
         """Secrets in text that may be JSON."""
         head = text.lstrip(" \t\r\n\ufeff")[:1]
-        if head in ("{", "[") and depth < _DEEPEST and _is_json(text.lstrip("\ufeff")):
+        if head in ("{", "[") and depth < _DEEPEST and is_json(text.lstrip("\ufeff")):
             return self._spans(text, place=place, depth=depth)
         return self._parts(text, place, prose=prose, depth=depth)
 
@@ -211,6 +242,10 @@ class Masks:
             found += self._pairs(text)
         else:
             found += self._lines(text)
+        if prose and self.defaults and "PRIVATE KEY" in text:
+            found += private_keys(text)
+        if self._curl:
+            found += curl_users(text)
         for pattern in self._patterns:
             found += [hit.span() for hit in pattern.finditer(text)]
         outside = [
@@ -328,6 +363,7 @@ class Masks:
         """Secrets in the string whose inside is ``text[start:end]``."""
         top = stack[-1] if stack else None
         name = None if top is None else self._name(top, stack)
+        option = top.named if top is not None and top.listed else ""
         if top is not None and top.listed:
             flag = _FLAG.fullmatch(text, start, end)
             top.named = flag[1] if flag else ""
@@ -356,17 +392,22 @@ class Masks:
         if top is not None:
             known = name is not None and self.defaults and is_secret(name)
             asked = name is not None and normal(name) in self._keys
-            if top.all or known or asked or (bool(self._paths) and self._on_path(inner)):
+            curl = self._curl and CURL_USER.fullmatch(option) is not None and ":" in text[start:end]
+            if top.all or known or asked or curl or (bool(self._paths) and self._on_path(inner)):
                 return [(start, end, label)]
         value = text[start:end]
         if first == "raw_b64":
-            return self._binary(text, start, end, label)
+            return [(start, end, label)] if self._inside else self._binary(text, start, end, label)
         prose = event and first != "msg" and bool(steps) and (first == "config" or steps[-1] in _PROSE)
         plain = "\\" not in value
         whole = value if plain else _decoded(text, start, end)
         spans = self._text(whole, label, depth + 1, prose=prose)
         if first == "config" and (lines := [(a, b, label) for a, b in self._lines(whole)]):  # arguments have spaces
             spans = lines + [one for one in spans if all(one[1] <= a or b <= one[0] for a, b, _ in lines)]
+        if first == "raw" and self._inside:
+            over = KEY_ENDS.search(whole)
+            until = over.end() if over is not None else len(whole)
+            spans = [(0, until, label), *((max(a, until), b, where) for a, b, where in spans if b > until)]
         if not spans:
             if top is not None and top.key == "value" and not top.named:
                 top.unnamed = (start, end, label)
@@ -407,37 +448,6 @@ MASKS: Final = Masks()
 """What is masked unless asked otherwise. (For text only: its ``places`` are everybody's.)"""
 
 
-def redacted_trace(lines: Iterable[bytes], masks: Masks) -> list[bytes]:
-    """The lines of a version 1 file with their secrets masked; the header's ``redacted`` says where, besides what it
-    said before. Where there is no header one is put before the events, if anything was masked.
-    """
-    out: list[bytes] = []
-    for line in lines:
-        bare = line.rstrip(b"\r\n")
-        known = _is_json(bare.decode("utf-8", "replace"))
-        out.append((masks.line(bare) if known else masks.message(bare)) + line[len(bare) :])
-    if masks.places:
-        at = next((n for n, line in enumerate(out) if line.strip()), 0)
-        head = out[at].decode("utf-8", "surrogateescape")
-        if _is_json(head) and jsontext.get(head, "kind")[0] == '"header"':
-            out[at] = _listing(head, list(masks.places)).encode("utf-8", "surrogateescape")
-        else:
-            out.insert(at, (jsontext.dumps(head_of({"redacted": list(masks.places)})) + "\n").encode())
-    return out
-
-
-def _listing(head: str, places: list[str]) -> str:
-    """A header's text whose ``redacted`` names these places too."""
-    span = next(((at, jsontext.value_end(head, at)) for key, at in jsontext.places(head) if key == "redacted"), None)
-    if span is None:
-        end = head.rindex("}")
-        return f'{head[:end]},"redacted":{jsontext.dumps(places)}{head[end:]}'
-    before = jsontext.loads(head[slice(*span)])
-    known = before if isinstance(before, list) else [before]
-    both = [*known, *(place for place in places if place not in known)]
-    return head[: span[0]] + jsontext.dumps(both) + head[span[1] :]
-
-
 def _steps(stack: list[_Frame]) -> list[Any]:
     """Keys and positions on the way, outermost first; of hostile depths the first ones."""
     return [frame.at if frame.listed else frame.key for frame in stack[:_STEPS]]
@@ -457,7 +467,8 @@ def _decoded(text: str, start: int, end: int) -> str:
     return inside if "\\" not in inside else str(json.loads(f'"{inside}"', strict=False))
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str) -> bool:
+    """Is it a JSON value, however deep?"""
     return jsontext.check(text) in ("", "nested too deeply")
 
 

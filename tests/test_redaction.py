@@ -18,8 +18,8 @@ from mcplab import make_trace, read_trace
 from mcplab.cli import run
 from mcplab.credentials import is_secret, is_secret_header
 from mcplab.model import UsageError
-from mcplab.redacting import redact_file
-from mcplab.redaction import MASK, Masks, redacted_trace
+from mcplab.redacting import redact_file, redacted_trace
+from mcplab.redaction import MASK, Masks
 
 HEADER = '{"kind":"header","format":"mcplab-trace","version":1,"transport":"stdio"}\n'
 
@@ -124,10 +124,70 @@ def test_command_lines_in_a_header():
         ("sh|-c|srv --api-key abc --name y", "sh|-c|srv --api-key *** --name y"),
         ('--config={"password":"abc","n":1}', '--config={"password":"***","n":1}'),
         ("--keep|name: value", "--keep|name: value"),
+        ("curl|-su|me:pw, x|-U|a:b|https://h/x", "curl|-su|***|-U|***|https://h/x"),
+        ("/usr/bin/curl|-ume:pw|--user=a:b|--proxy-user|c:d|h", "/usr/bin/curl|-u***|--user=***|--proxy-user|***|h"),
+        ("sh|-c|curl -s -u me:p&w https://h:1/x | jq", "sh|-c|curl -s -u *** https://h:1/x | jq"),
+        ("sh|-c|curl -u 'me:p w' --user \"a:b\" h", "sh|-c|curl -u '***' --user \"***\" h"),
+        ("curl|-u|me|--user-agent|a:b|-o|c:d|http://h:80/", "curl|-u|me|--user-agent|a:b|-o|c:d|http://h:80/"),
+        ("docker|run|-u|node:node|--user=1:1|image", "docker|run|-u|node:node|--user=1:1|image"),
     ):
         line = json.dumps({"kind": "header", "config": {"command": words.split("|")}})
         assert json.loads(masked(line, event=True))["config"]["command"] == left.split("|")
         assert masked(line, event=True, keep_secrets=True) == line
+
+
+def test_curl_elsewhere():
+    """In stderr, in an entry whose arguments stand apart, and in what a tool is to run."""
+    for text, left in (
+        ('{"kind":"stderr","raw":"+ curl -u me:pw h"}', '{"kind":"stderr","raw":"+ curl -u *** h"}'),
+        (
+            '{"kind":"header","config":{"server_entry":{"command":"curl","args":["-u","me:pw","h"]}}}',
+            '{"kind":"header","config":{"server_entry":{"command":"curl","args":["-u","***","h"]}}}',
+        ),
+        (
+            r'{"kind":"message","msg":{"id":1,"params":{"run":"curl -u \"me:pw\" h"}}}',
+            r'{"kind":"message","msg":{"id":1,"params":{"run":"curl -u \"***\" h"}}}',
+        ),
+    ):
+        assert masked(text, event=True) == left
+        assert masked(text, event=True, keep_secrets=True) == text
+
+
+PEM = ["-----BEGIN RSA PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED", "", "MIIEowIBAAKCAQEA", "Qk1+/w==", "-----END RSA PRIVATE KEY-----"]  # fmt: skip
+
+
+def stderr(conn: str, raw: str, kind: str = "stderr") -> bytes:
+    return json.dumps({"kind": kind, "conn": conn, "dir": "s2c", "raw": raw}).encode() + b"\n"
+
+
+def test_a_private_key_that_comes_line_by_line():
+    """Other streams' lines between its own, something before its beginning and after its end."""
+    lines = [stderr("c1", "key: " + PEM[0])]
+    for part in PEM[1:-1]:
+        lines += [stderr("c1", part), stderr("c2", "fine"), stderr("c1", "fine too", "unparsed"), b'{"kind":"open"}\n']
+    lines += [stderr("c1", PEM[-1] + " read"), stderr("c1", "MIIEowIBAAKCAQEA")]
+    done = [json.loads(line).get("raw") for line in redacted_trace([HEADER.encode(), *lines], Masks())[1:]]
+    assert [raw for raw in done if raw not in ("fine", "fine too", None)] == [
+        "key: ***", "***", "", "***", "***", "*** read", "MIIEowIBAAKCAQEA",
+    ]  # fmt: skip
+    assert done.count("fine") == done.count("fine too") == 4
+    kept = redacted_trace([HEADER.encode(), *lines], Masks(keep_secrets=True))
+    assert kept == [HEADER.encode(), *lines]
+
+
+def test_a_private_key_in_one_text_and_one_that_is_only_spoken_of():
+    whole = json.dumps("\n".join(PEM))
+    for text, left in (
+        (f'{{"kind":"stderr","raw":{whole}}}', '{"kind":"stderr","raw":"***"}'),
+        (f'{{"kind":"message","msg":{{"result":{{"t":{whole}}}}}}}', None),  # of a message: with `tokens`
+        (f'{{"kind":"header","config":{{"args":[{whole}]}}}}', '{"kind":"header","config":{"args":["***"]}}'),
+        ("\n".join(["a", *PEM, "b"]), "a\n***\nb"),
+    ):
+        assert masked(text, event=text.startswith('{"kind')) == (left or text)
+    masks = Masks()
+    lines = [stderr("c1", PEM[0]), *[stderr("c1", "words")] * 400]
+    done = [json.loads(masks.line(line))["raw"] for line in lines]
+    assert done[300:302] == ["***", "words"]  # it has to end at some time
 
 
 def test_an_argument_that_is_copied_into_a_header_is_masked_there_too():

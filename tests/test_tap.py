@@ -161,6 +161,16 @@ def test_all_three_streams_of_a_server(tmp_path):
     assert trace.header["config"]["command"] == echo
 
 
+def test_a_private_key_on_stderr_is_masked_from_its_first_line_to_its_last(tmp_path):
+    key = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "Qk1+/w==", "-----END PRIVATE KEY-----"]
+    text = "\n".join(["before", *key, "after", ""])
+    trace = tmp_path / "t.jsonl"
+    done = run(trace, *python(f"import sys; sys.stderr.write({text!r})"))
+    assert done.stderr.decode() == text  # on its way nothing is changed
+    assert [event.raw for event in read_trace(trace) if event.kind == "stderr"] == ["before", *["***"] * 4, "after"]
+    assert read_trace(trace).header["redacted"] == ["config.command", "raw"]  # the command has it too
+
+
 def test_a_big_message_and_one_without_an_end(tmp_path):
     """In pieces, both ways at once, and the last without a line break: still whole, and once in the trace."""
     big = b'{"jsonrpc":"2.0","id":1,"method":"big","params":{"t":"' + b"0123456789" * 600_000 + b'"}}'

@@ -56,7 +56,8 @@ def probe(
     """A server to point a client at: it records what the client declares and does.
 
     With neither --stdio nor --http it prints the entry for the client's configuration, by which the client starts it.
-    With --http it runs until it is interrupted. What a challenge found: mcplab.exercised(read_trace(FILE)).
+    With --http it runs until it is interrupted; clients of one name are then one instance, so give each a probe of its
+    own. What a challenge found: mcplab.exercised(read_trace(FILE)).
     """
     from mcplab.live.probe import Probe
     from mcplab.live.server.__main__ import config_of, parser

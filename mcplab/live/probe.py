@@ -31,6 +31,8 @@ class Probe:
     Over HTTP it serves while it runs. Over stdio the client starts it, so there is nothing to start and to stop: each
     start by the client leaves a file (``paths``).
 
+    It is for one run of one client: over HTTP all that come with equal ``clientInfo`` are one instance of its trace.
+
     ``configuration`` is the entry for a client's JSON configuration, ``url`` or ``command`` the same for one that wants
     those; ``path`` is the trace, so ``watch(probe)`` shows it growing.
     """
