@@ -10,6 +10,7 @@ TRACES ?=
 PYTEST_ARGS ?=
 JOBS ?= logical
 FUZZ_SECONDS ?= 900
+EVERY_LINE := mcplab/capabilities.py,mcplab/negotiation.py,mcplab/channels.py,mcplab/gating.py
 BIN := $(VENV)/bin
 PYTHON3 = $$(sh scripts/find_python.sh $(PYTHON))
 READY := $(VENV)/.mcplab-ready
@@ -25,7 +26,7 @@ COMPILE_OURS = @$(BIN)/python -m compileall -qq mcplab
 # The environment's own kernel and settings count, not what the user has elsewhere.
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help setup report pictures test test-all test-oldest test-bare browser check lab bench fuzz conformance observe-check wheel clean distclean
+.PHONY: help setup report pictures test test-all test-oldest test-bare coverage browser check lab bench fuzz conformance observe-check wheel clean distclean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -35,6 +36,8 @@ help:
 	@echo "make test     set up, then the tests"
 	@echo "make test-all the tests with every Python from 3.11 up that is found; test-oldest: oldest dependencies;"
 	@echo "              test-bare: without any extra"
+	@echo "make coverage the tests, and which lines of mcplab none of them ran: fails under 90 %, and under all of what"
+	@echo "              judges declarations (capabilities, negotiation, channels, gating)"
 	@echo "make browser  set up, then the notebooks and panels in JupyterLab, as a person uses them (needs Chromium;"
 	@echo "              root gets it by apt-get); screenshots in build/screens/"
 	@echo "make check    set up, then lint, format, types and layers"
@@ -92,6 +95,15 @@ test: $(READY_TEST)
 	$(COMPILE_OURS)
 	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 $(PYTEST_ARGS)
 
+# What the tests start is measured too: the command line, recorders, servers, kernels
+coverage: $(READY_TEST)
+	$(COMPILE_OURS)
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m coverage run -m pytest -n $(JOBS) --maxprocesses 8 $(PYTEST_ARGS)
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report --fail-under=90
+	$(BIN)/python -m coverage report --fail-under=100 --include=$(EVERY_LINE)
+
 # One server, one browser, no plugin for many processes; the folder of a run that passed is not kept
 browser: $(READY_BROWSER)
 	@sh scripts/chromium.sh
@@ -146,7 +158,7 @@ wheel: $(READY_TEST)
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
 clean:
-	rm -rf build dist .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf build dist .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
 	find mcplab tests notebooks benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from mcplab import jsontext
-from mcplab.model import ABSENT, UNKNOWN, JsonText, Sentinel
+from mcplab.model import ABSENT, UNKNOWN, JsonText, Sentinel, UsageError
 from mcplab.spec import Condition, capability, era, eras_of, gates, method, split
 from mcplab.spec.files import load
 from mcplab.spec.revisions import revision_data
@@ -172,12 +172,15 @@ class Gate:
 
         Raises:
             SpecError: no such revision.
-            ValueError: ``sender`` is no party, or the message is no JSON.
+            UsageError: ``sender`` is no party, or the message is no JSON.
         """
         if sender not in DIRECTION:
-            raise ValueError(f"sender={sender!r} is neither 'client' nor 'server'")
+            raise UsageError(f"sender={sender!r} is neither 'client' nor 'server'; say which of them sends the message")
         if isinstance(message, (str, JsonText, bytes)):
-            message = jsontext.loads(message)
+            try:
+                message = jsontext.loads(message)
+            except (ValueError, RecursionError) as error:
+                raise UsageError(f"the message is no JSON ({error}); give it as a JSON value, or as its text") from None
         if isinstance(message, list):
             parts = [self.allows(part, sender, answers=answers) for part in message]
             worst = sorted(parts, key=lambda part: (part.allowed is True, part.allowed is None))
@@ -247,9 +250,10 @@ def gate(revision: str, client: Any = UNKNOWN, server: Any = UNKNOWN) -> Gate:
 
     Raises:
         SpecError: no such revision.
+        UsageError: a declaration is none that can be.
     """
     revision_data(revision)
     for name, value in (("client", client), ("server", server)):
         if isinstance(value, Sentinel) and value is not ABSENT and value is not UNKNOWN:
-            raise ValueError(f"{name}={value!r}: a declaration is a JSON value, ABSENT or UNKNOWN")
+            raise UsageError(f"{name}={value!r}: a declaration is a JSON value, ABSENT or UNKNOWN")
     return Gate(revision, client, server)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mcplab import ABSENT, UNKNOWN, SpecError, gate
-from mcplab.gating import standing
+from mcplab.gating import rule_paths, standing
+from mcplab.model import Sentinel, UsageError
+from mcplab.spec import REVISIONS, capability
 
 REQUEST = {"jsonrpc": "2.0", "id": 1}
 SAMPLE = {**REQUEST, "method": "sampling/createMessage"}
@@ -104,11 +106,33 @@ def test_text_batches_and_misuse() -> None:
     assert gate("2025-03-26", server={}).allows(both, "client").path == "tools"
     with pytest.raises(SpecError, match="no revision"):
         gate("2025-01-01")
-    with pytest.raises(ValueError, match="sender"):
+    with pytest.raises(UsageError, match="sender='me' is neither"):
         gate("2025-11-25").allows(call("ping"), "me")
+    for text in ("{", "NaN", b"\xff", "[" * 100_000):
+        with pytest.raises(UsageError, match="the message is no JSON"):
+            gate("2025-11-25").allows(text, "client")
+    with pytest.raises(UsageError, match="client=DYNAMIC: a declaration is"):
+        gate("2025-11-25", client=Sentinel("DYNAMIC"))
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [("7", "7 is no JSON-RPC message"), ([], "an empty batch"), ([None], "null is no JSON-RPC message")],
+)
+def test_what_is_no_message_is_not_judged(message, why) -> None:
+    said = gate("2025-11-25", server={}).allows(message, "client")
+    assert said.allowed is None
+    assert said.reason == why
 
 
 def test_malformed_is_told_apart_from_absent() -> None:
     assert standing("2025-11-25", "server", "tools", {"tools": []}).malformed
     assert not standing("2025-11-25", "server", "tools", {}).malformed
     assert standing("2025-11-25", "server", "resources.subscribe", {"resources": 1}).malformed
+
+
+def test_every_rule_gates_by_a_path_that_the_protocol_has() -> None:
+    paths = rule_paths()
+    assert paths["gate.tools-request"] == "tools"
+    for path in paths.values():
+        assert any(capability(revision, party, path) for revision in REVISIONS for party in ("client", "server")), path

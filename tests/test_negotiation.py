@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcplab import negotiation
 from mcplab.model import ABSENT, HandshakeError
 from mcplab.negotiation import (
     Accept,
@@ -185,6 +186,14 @@ def test_recognised_needs_code_and_data():
     assert not recognised(Refused("-32022", "", {"supported": ["2026-07-28"]}))
 
 
+def test_a_newer_revision_of_ours_gives_way_to_one_that_the_server_speaks(monkeypatch):
+    monkeypatch.setattr(negotiation, "MODERN", ("2026-07-28", "2027-01-01"))
+    game, opening = play("modern")
+    assert opening == (Request("server/discover", "2027-01-01"),)
+    assert game.feed(unsupported("2026-07-28")) == (DISCOVER,)
+    assert game.feed(DISCOVERED)[-1] == Accept("modern", "2026-07-28", DISCOVERED.value)
+
+
 # Processes, silence, late answers ---------------------------------------------------------------------
 
 
@@ -232,6 +241,28 @@ def test_initialize_refused_with_legacy_versions_offers_one_of_those():
     event = Refused(-32602, "Unsupported protocol version", {"supported": ["2024-11-05"], "requested": "2025-11-25"})
     assert game.feed(event) == (Request("initialize", "2024-11-05"),)
     assert isinstance(game.feed(event)[0], Fail)
+
+
+def test_a_request_that_the_server_could_not_read_is_no_matter_of_eras():
+    game, _ = play("modern")
+    (failure,) = game.feed(Refused(-32700, "Parse error"))
+    assert failure.what == "server/discover: error -32700 (Parse error)"
+    assert failure.advice.startswith("the server could not read the request as JSON")
+
+
+def test_what_comes_before_anything_was_asked_ends_it():
+    game = Play(Negotiation("auto"))
+    assert game.feed(Late(DISCOVERED.value)) == ()
+    (failure,) = game.feed(Ended("exit status 3"))
+    assert failure.what == "before anything was asked: exit status 3"
+    assert game.feed(Opened("stdio")) == ()
+
+
+def test_every_event_has_words():
+    said = [Opened("http"), DISCOVERED, Refused(-1, "m", ABSENT, 400), Refused(-1), Rejected(404, "gone"), Silent(10), Ended("e"),
+        Unreachable("u"), Late({})]  # fmt: skip
+    assert [negotiation.words(event) for event in said] == ["http open", "a result", "HTTP 400, error -1 (m)", "error -1",
+        "HTTP 404 (gone)", "no answer within 10 s", "e", "u", "a late discover result"]  # fmt: skip
 
 
 def test_unreachable_ends_it_at_once():
