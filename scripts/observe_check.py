@@ -41,7 +41,7 @@ def runs(word: str, every: bool) -> Iterator[Run]:
     """What has captures; one a configuration unless ``every``: over stdio, with a server of both eras, if it can be."""
     name, _, wanted = word.partition(":")
     made = recipe(name)
-    for config in [wanted] if wanted else made.configs:
+    for config in [wanted] if wanted else made.configs or ["default"]:
         ways = [(transport, serves) for transport in made.transports for serves in ("dual", "legacy", "modern")]
         all_ = [Run(name, config, *way, captures(made, config, *way)) for way in ways]
         found = [run for run in all_ if run.captures]
@@ -50,12 +50,14 @@ def runs(word: str, every: bool) -> Iterator[Run]:
 
 def captures(made: Recipe, config: str, transport: str, serves: str) -> list[Path]:
     """The bundled captures of a configuration, one for each of its servers; [] where they are not there."""
-    labels = (made.configs[config].capture or config).split()
+    labels = (made.configuration(config)[1].capture or config).split()
     start = f"{made.client}-{made.version}-{transport}"
     found = []
     for label in labels:
         folder = traces_dir() / made.client
         same = folder / f"{start}-{serves}-{label}.jsonl"
+        if label == "default" and not same.exists():
+            same = folder / f"{start}-{serves}.jsonl"  # of one that was captured in one configuration only
         others = [] if len(labels) == 1 or not found else sorted(folder.glob(f"{start}-*-{label}.jsonl"))
         found += [same] if same.exists() else others[:1]
     return found if len(found) == len(labels) else []

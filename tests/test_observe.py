@@ -6,6 +6,8 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -107,7 +109,9 @@ def report(tmp_path: Path) -> tuple[dict[str, str], str, list[str], str]:
 @pytest.mark.parametrize(("config", "path"), [(None, "$"), ("roots", "roots")])
 def test_a_client_is_seen_as_it_is_configured(transport, config, path, made, tmp_path):
     trace = observe(made(), config=config, transport=transport)
-    assert trace.header["client"] == {"name": "stand-in"}
+    python = ".".join(map(str, sys.version_info[:3]))  # what the program says to --version
+    assert trace.header["client"] == {"name": "stand-in", "version": python}
+    assert trace.name == f"stand-in-{python}-{transport}-dual-{config or 'default'}"
     assert trace.header["label"] == (config or "default")
     assert trace.header["server_mode"] == "dual"
     assert trace.header["config"]["ended"] == "by itself"
@@ -298,11 +302,40 @@ def test_wrong_use(made):
 
 
 def test_what_is_not_installed_says_how_to(tmp_path, monkeypatch):
-    with pytest.raises(InstallError, match=r"mcplab observe --install fastmcp installs fastmcp==.* with pip"):
+    with pytest.raises(
+        InstallError, match=r"mcplab observe --install fastmcp --cache .* installs fastmcp==.* with pip"
+    ):
         observe("fastmcp", cache=tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(InstallError, match="goose is not installed; put goose on your PATH"):
         observe("goose", cache=tmp_path)
+
+
+def test_the_hint_installs_that_recipe_into_that_cache(tmp_path):
+    mine = tmp_path / "my client.toml"
+    mine.write_text((recipes.FOLDER / "fastmcp.toml").read_text().replace('"fastmcp==', '"no-such-thing=='))
+    for cache, words in ((None, []), (tmp_path / "c", ["--cache", str(tmp_path / "c")])):
+        with pytest.raises(InstallError) as caught:
+            observe(mine, cache=cache)
+        hint = shlex.join(["mcplab", "observe", "--install", str(mine), *words])
+        assert f"fastmcp is not installed; {hint} installs no-such-thing==" in str(caught.value)
+
+
+def test_the_version_of_what_a_recipe_does_not_pin(tmp_path):
+    one = Recipe(client="one", about="", installer="pip", command=[], entry={}, packages=["--pre", "A.thing[x]>=1"])
+    folder = installing.place(one, tmp_path)
+    assert installing.version_of(one, tmp_path) == ""
+    about = folder / "lib" / "python3.11" / "site-packages" / "a_thing-1.2.dist-info" / "METADATA"
+    about.parent.mkdir(parents=True)
+    about.write_text("Metadata-Version: 2.1\nName: a.thing\nVersion: 1.2\n")
+    assert installing.version_of(one, tmp_path) == "1.2"
+    other = msgspec.structs.replace(one, installer="npm", packages=["@a/thing@next"])
+    package = folder / "node_modules" / "@a" / "thing" / "package.json"
+    package.parent.mkdir(parents=True)
+    for text, version in (("[]", ""), ("{", ""), ('{"version": "3.4.5"}', "3.4.5")):
+        package.write_text(text)
+        assert installing.version_of(other, tmp_path) == version
+    assert installing.version_of(msgspec.structs.replace(other, version="1"), tmp_path) == "1"
 
 
 def test_the_cache_is_the_user_s(monkeypatch, tmp_path):
@@ -318,7 +351,7 @@ def test_installing_with_pip_and_its_failure(tmp_path):
         client="good", about="", installer="pip", command=[], entry={}, version="1", packages=["--no-index", "pip"]
     )
     assert installing.install(good, tmp_path / "cache", say=said.append) == tmp_path / "cache" / "good-1"
-    assert installing.bin_of(good, tmp_path / "cache") == tmp_path / "cache" / "good-1" / "bin"
+    assert installing.bin_of(good, tmp_path / "cache", "") == tmp_path / "cache" / "good-1" / "bin"
     assert any("pip install" in line for line in said)
     installing.install(good, tmp_path / "cache", say=said.append)
     assert said[-1] == "good 1 is installed"
@@ -442,6 +475,7 @@ def test_the_command(made, tmp_path):
     assert "two-servers" in command("--list", "fast-agent").stdout
     done = command(str(made()), "--config", "roots", "-o", str(tmp_path / "seen.jsonl"))
     assert (done.returncode, "roots" in done.stdout) == (0, True), done.stderr
+    assert re.search(r"^stand-in 3\.\d+\.\d+, roots, stdio$", done.stderr, re.MULTILINE)
     assert (tmp_path / "seen.jsonl").exists()
 
 

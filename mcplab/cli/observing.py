@@ -140,8 +140,10 @@ def observe(
 
     with _ending():
         trace = run(
-            client, config=config, serves=serves, transport=transport, challenge=challenge, cache=place, seconds=seconds
+            client, config=config, serves=serves, transport=transport, challenge=challenge, cache=cache, seconds=seconds
         )
+    ran = trace.header["client"]
+    note(f"{ran['name']} {ran.get('version', '(version unknown)')}, {trace.header['label']}, {transport}")
     if output is not None:
         wrote([trace.save(output)])
     if challenge:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -42,24 +45,41 @@ def is_installed(recipe: Recipe, cache: Path) -> bool:
     return found == recipe.packages
 
 
-def bin_of(recipe: Recipe, cache: Path) -> Path:
-    """The folder of the client's programs.
+def bin_of(recipe: Recipe, cache: Path, install: str) -> Path:
+    """The folder of the client's programs. ``install``: the command that installs it.
 
     Raises:
         InstallError: it is not installed; the line says how to.
     """
     if not is_installed(recipe, cache):
-        raise InstallError(f"{recipe.client} is not installed; {how(recipe)}")
+        raise InstallError(f"{recipe.client} is not installed; {how(recipe, install)}")
     if recipe.installer == "path":
         return Path(shutil.which(recipe.program) or "").parent
     return place(recipe, cache) / ("bin" if recipe.installer == "pip" else "node_modules/.bin")
 
 
-def how(recipe: Recipe) -> str:
+def how(recipe: Recipe, install: str) -> str:
     """What to do to have the client."""
     if recipe.installer == "path":
         return f"put {recipe.program} on your PATH ({recipe.note or 'mcplab does not install it'})"
-    return f"mcplab observe --install {recipe.client} installs {' '.join(recipe.packages)} with {recipe.installer}"
+    return f"{install} installs {' '.join(recipe.packages)} with {recipe.installer}"
+
+
+def version_of(recipe: Recipe, cache: Path) -> str:
+    """The version that a recipe pins, else what is installed of its first package; "" where nobody knows."""
+    name = next((one for one in recipe.packages if not one.startswith("-")), "")
+    if recipe.version or not name or recipe.installer == "path":
+        return recipe.version
+    folder = place(recipe, cache)
+    if recipe.installer == "pip":
+        known = re.split(r"[^\w.-]", name)[0]
+        paths = [str(path) for path in folder.glob("lib/python*/site-packages")]
+        return next((one.version for one in metadata.distributions(name=known, path=paths)), "")
+    known = name[: name.rindex("@")] if "@" in name[1:] else name
+    with contextlib.suppress(OSError, ValueError):
+        facts = json.loads((folder / "node_modules" / known / "package.json").read_text(encoding="utf-8"))
+        return str(facts.get("version", "")) if isinstance(facts, dict) else ""
+    return ""
 
 
 def install(recipe: Recipe, cache: Path, *, say: Callable[[str], None], python: str = "") -> Path:
@@ -77,7 +97,7 @@ def install(recipe: Recipe, cache: Path, *, say: Callable[[str], None], python: 
         say(f"{recipe.client} {recipe.version} is installed")
         return folder
     if recipe.installer == "path":
-        raise InstallError(f"{recipe.client}: {how(recipe)}")
+        raise InstallError(f"{recipe.client}: {how(recipe, '')}")
     folder.mkdir(parents=True, exist_ok=True)
     if recipe.installer == "pip":
         interpreter = python or _interpreter(recipe.python)

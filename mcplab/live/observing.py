@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from mcplab.live import descendants
-from mcplab.live.installing import bin_of, cache_folder
+from mcplab.live.installing import bin_of, cache_folder, version_of
 from mcplab.live.merging import merged
 from mcplab.live.probe import Probe
 from mcplab.live.recipes import Configuration, Recipe, filled, recipe, texts
@@ -32,6 +33,8 @@ LINGER: Final = 2.0
 """Seconds for a client that is connected and does not end by itself, so that what it says next is seen too."""
 CHALLENGED: Final = 12.0
 """The same for one that is challenged: it has questions to answer."""
+VERSION: Final = 10.0
+"""Seconds for a program to say its version."""
 PATIENCE: Final = 4.0
 """Seconds for servers and helpers to end by themselves once the client has."""
 
@@ -77,8 +80,9 @@ def observe(
         seconds: the longest it may run; default: the recipe's.
 
     Returns:
-        The capture: its header names client, version, configuration and how it was run. A client that starts its server
-        more than once, or two servers, is one trace with a connection for each.
+        The capture: its header names client, version (the recipe's, else that of the installed package, or what a
+        program on the PATH says to ``--version``; missing where it says none), configuration and how it was run. A
+        client that starts its server more than once, or two servers, is one trace with a connection for each.
 
     Raises:
         InstallError: the client is not installed; the line says how to.
@@ -90,11 +94,14 @@ def observe(
     own = texts(made, chosen, transport)
     if serves not in ("legacy", "modern", "dual"):
         raise UsageError(f"serves={serves!r}: a probe speaks legacy, modern or dual")
-    programs = bin_of(made, cache_folder(cache))
+    place = cache_folder(cache)
+    where = [] if cache is None else ["--cache", os.fspath(cache)]
+    programs = bin_of(made, place, shlex.join(["mcplab", "observe", "--install", str(client), *where]))
     with _private() as folder:
         run = _Run(made, chosen, own, folder, programs, transport, serves, challenge)
         run.go(made.seconds if seconds is None else seconds)
-        who = {"name": made.client, **({"version": made.version} if made.version else {})}
+        version = version_of(made, place) or run.version()
+        who = {"name": made.client, **({"version": version} if version else {})}
         traces = [
             _of_server(trace, who, probe.config.name) if len(run.probes) > 1 else trace
             for probe in run.probes
@@ -108,7 +115,8 @@ def observe(
             "server_mode": serves,
             "config": {**traces[0].header["config"], **run.facts},
         }
-        return merged(traces, name=f"{made.client}-{made.version}-{transport}-{serves}-{name}", **header)
+        words = filter(None, (made.client, version, transport, serves, name))
+        return merged(traces, name="-".join(words), **header)
 
 
 def _of_server(trace: Trace, client: dict[str, Any], server: str) -> Trace:
@@ -196,11 +204,31 @@ class _Run:
             **{name: filled(text, values) for name, text in given.items()},
         }  # fmt: skip
 
-    def _client(self, words: list[str], env: dict[str, str], stdin: bytes, seconds: float) -> None:
+    def _start(self, words: list[str], env: dict[str, str], output: Path, patience: float) -> subprocess.Popen[bytes]:
         shut = ["unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"] if self._isolated else []
-        with self._output.open("wb") as output:
-            command = [*shut, *words]
-            process = descendants.start(command, patience=PATIENCE, cwd=self._folder / "work", env=env, stdout=output)
+        work = self._folder / "work"
+        with output.open("wb") as file:
+            return descendants.start([*shut, *words], patience=patience, cwd=work, env=env, stdout=file)
+
+    def version(self) -> str:
+        """What a program from the PATH says of its version, once the client has run; "" where it says none."""
+        if self._made.installer != "path":
+            return ""
+        output = self._folder / "version.txt"
+        words = [str(self._programs / self._made.program), "--version"]
+        process = self._start(words, self._environment(self._values()), output, 0)
+        try:
+            process.communicate(timeout=VERSION)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            descendants.end(process, patience=0)
+        lines = output.read_text(encoding="utf-8", errors="replace").strip().split("\n")
+        found = re.search(r"\d+\.\d+[\w.+-]*", lines[0])
+        return found[0] if found else ""
+
+    def _client(self, words: list[str], env: dict[str, str], stdin: bytes, seconds: float) -> None:
+        process = self._start(words, env, self._output, PATIENCE)
         assert process.stdin is not None
         try:
             with contextlib.suppress(BrokenPipeError):
