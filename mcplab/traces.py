@@ -19,6 +19,7 @@ from mcplab.formats import by_hand, halves, native, packs
 from mcplab.formats.source import Source, is_text, load, stem
 from mcplab.frames import Tables
 from mcplab.model import Event, Record, TraceError
+from mcplab.progress import over
 from mcplab.redacting import redacted_record, write_whole
 from mcplab.redaction import Masks
 from mcplab.rulebook import check
@@ -348,7 +349,7 @@ def read_traces(*sources: Any, progress: bool | None = None) -> Traces:
         raise TraceError("no traces: name a file, a folder or a glob")
     names = trace_names(found)
     traces: list[Trace] = []
-    for source, name in zip(_progress(found, progress), names, strict=True):
+    for source, name in zip(over(found, "reading traces", "trace", progress), names, strict=True):
         if isinstance(source, Trace):
             traces.append(source)
             continue
@@ -377,14 +378,6 @@ def _captures(source: Source, name: str, failed: list[tuple[str, str]]) -> Itera
 def file_of(path: Path, name: str) -> str:
     """What stands for a file in ``failed``: its trace's name with its suffix."""
     return name + jsontext.printable(path.name[len(stem(path.name)) :])
-
-
-def _progress(items: Sequence[Any], wanted: bool | None) -> Iterable[Any]:
-    if wanted is False:
-        return items
-    from tqdm.auto import tqdm
-
-    return tqdm(items, desc="reading traces", unit="trace", delay=0 if wanted else 1.0, leave=bool(wanted))
 
 
 def found_files(source: str | os.PathLike[str], failed: list[tuple[str, str]]) -> list[Path]:

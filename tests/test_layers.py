@@ -17,7 +17,7 @@ import pytest
 import mcplab
 
 LAYERS = [
-    "model",  # 0: nouns
+    "model progress",  # 0: nouns, and bars
     "jsontext lines spec formats data look told versions",  # 1: the protocol, formats, bundled files, looks, texts
     "envelope pairing citing capabilities comparison negotiation channels bins gating",  # 2: pure functions
     "credentials redaction redacting",  # 2: what is masked

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from mcplab.frames import Tables
 from mcplab.model import COLUMNS
-from mcplab.rulebook.engine import MEMO, Board, Run
+from mcplab.rulebook.board import Board
+from mcplab.rulebook.engine import MEMO, Run
 from mcplab.rulebook.keys import Keyring
 from mcplab.rulebook.tables import add, certain
 from mcplab.spec import REVISIONS

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from mcplab.model import Event, Http
+from mcplab.progress import bytewise
 
 CHUNK = 1 << 17  # what a decoded piece needs fits the cache
 BLOCK = 1 << 23  # message texts are kept in blocks of about this size
@@ -23,6 +24,7 @@ COUNTED = 1 << 19  # bytes whose lines are counted at once
 WAITING = 1 << 19  # bytes of HTTP facts that are turned into numbers at once
 MANY = 1 << 15  # names are turned into numbers so many at once
 STAMP = 27  # characters of a time as recorders write it
+READING = "reading"  # what a bar says
 
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _STAMP = b"0000-00-00T00:00:00.000000Z\n"
@@ -294,13 +296,14 @@ def gather(data: bytes, start: int) -> Columns | None:
     collecting = gc.isenabled()
     gc.disable()  # hundreds of thousands of new objects, none of them garbage
     try:
-        return _gather(data, start)
+        with bytewise(len(data) - start, READING) as done:
+            return _gather(data, start, done)
     finally:
         if collecting:
             gc.enable()
 
 
-def _gather(data: bytes, start: int) -> Columns | None:
+def _gather(data: bytes, start: int, done: Callable[[int], object]) -> Columns | None:
     import numpy as np
 
     columns, view, size = Columns(), memoryview(data), len(data)
@@ -317,6 +320,7 @@ def _gather(data: bytes, start: int) -> Columns | None:
         except (msgspec.DecodeError, RecursionError, OverflowError, _OtherOrderError):
             return None
         events += len(made)
+        done(end - start)
         start = end
         if start - counted >= COUNTED or start == size:  # one event a line?
             lines = int(np.count_nonzero(breaks[counted:start] == 10))  # several times faster than bytes.count

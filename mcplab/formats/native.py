@@ -18,6 +18,7 @@ from mcplab.formats import columns, scan
 from mcplab.formats.source import Source
 from mcplab.lines import encode, head_of
 from mcplab.model import FORMAT_NAME, FORMAT_VERSION, Event, Http, Record, TraceError, Unread
+from mcplab.progress import bytewise
 
 NAME = "mcplab"
 TITLE = "mcplab trace, version 1"
@@ -205,10 +206,12 @@ class _Reading:
         gc.disable()  # hundreds of thousands of new objects, none of them garbage
         try:
             data, pos = self.data, self.start
-            while pos < len(data):
-                end = data.find(b"\n", pos + _CHUNK) + 1 or len(data)
-                self._piece(pos, end)
-                pos = end
+            with bytewise(len(data) - pos, columns.READING) as done:
+                while pos < len(data):
+                    end = data.find(b"\n", pos + _CHUNK) + 1 or len(data)
+                    self._piece(pos, end)
+                    done(end - pos)
+                    pos = end
             self._cut()
         finally:
             if collecting:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
-import numpy as np
 from msgspec import UNSET
 
 from mcplab import channels, envelope, jsontext, spec
@@ -21,6 +20,8 @@ from mcplab.frames.exchange import Exchange
 from mcplab.frames.links import Link
 from mcplab.frames.wire import SENDER, Wire, event_text
 from mcplab.model import Sse
+from mcplab.progress import over
+from mcplab.rulebook.board import Board, Found
 from mcplab.rulebook.facts import Fact, Instance, Post, Session
 from mcplab.rulebook.judging import LEGACY, MODERN, legacy_revision, modern_revision
 from mcplab.rulebook.keys import Keyring
@@ -40,51 +41,11 @@ _decode = msgspec.json.Decoder().decode
 MEMO: Final = 20_000
 """Keys whose outcomes are kept."""
 
+SHOWN: Final = 5_000
+"""Events from which on a pass may take over a second, and shows how far it is."""
+
 SERVERS: Final = 100
 """Servers at a time that a stdio process may be the successor of."""
-
-
-class Found(NamedTuple):
-    """One breach, without the message: a capture may hold many."""
-
-    rule: int
-    said: Broken
-    seq: int
-    part: int | None
-    sender: str | None
-    conn: str
-
-
-class Many(NamedTuple):
-    """One breach that many messages have: a place a message in each of the two arrays."""
-
-    rule: int
-    said: Broken
-    sender: str | None
-    seqs: np.ndarray
-    conns: np.ndarray
-
-
-class Board:
-    """What the checks said about the events of one instance in one revision (None: a revision nobody could tell).
-
-    ``alike``: (number of what was said of a message, its sender) -> events, until the pass is over.
-    """
-
-    def __init__(self, rules: int) -> None:
-        self.kept = [0] * rules
-        self.unknown = [0] * rules
-        self.broken: list[Found] = []
-        self.many: list[Many] = []
-        self.bulks: dict[int, int] = {}
-        self.alike: dict[tuple[int, str], list[np.ndarray]] = {}
-
-    def breaches(self) -> Iterator[Found]:
-        """All of them, one by one."""
-        yield from self.broken
-        for rule, said, sender, seqs, conns in self.many:
-            for seq, conn in zip(seqs.tolist(), conns.tolist(), strict=True):
-                yield Found(rule, said, seq, None, sender, conn)
 
 
 class Run:
@@ -138,7 +99,7 @@ class Run:
 
     def _todo(self) -> Iterable[int]:
         """The events to be looked at."""
-        return range(len(self.wire.events))
+        return over(range(len(self.wire.events)), "judging", "event", least=SHOWN)
 
     def _event(self, number: int) -> None:
         wire = self.wire

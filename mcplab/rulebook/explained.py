@@ -12,7 +12,8 @@ from mcplab.frames.links import Link
 from mcplab.frames.wire import Wire
 from mcplab.gating import Gate, Verdict
 from mcplab.model import ABSENT, Sentinel, SpecError, TraceError
-from mcplab.rulebook.engine import Board, Run
+from mcplab.rulebook.board import Board
+from mcplab.rulebook.engine import Run
 from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, Broken, Outcome
 from mcplab.rulebook.plan import Entry, Plan

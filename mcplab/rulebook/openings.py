@@ -15,7 +15,8 @@ import numpy as np
 from mcplab.frames.direct import INITIALIZE, NOTIFICATION, REQUEST, RESPONSE
 from mcplab.frames.sparse import Sparse
 from mcplab.model import UNKNOWN
-from mcplab.rulebook.engine import MEMO, Board, Found, Run
+from mcplab.rulebook.board import Board, Found
+from mcplab.rulebook.engine import MEMO, Run
 from mcplab.rulebook.facts import Session
 from mcplab.rulebook.pairs import Pairs
 from mcplab.spec import REVISIONS

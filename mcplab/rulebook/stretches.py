@@ -15,7 +15,8 @@ import numpy as np
 
 from mcplab.frames.links import Link
 from mcplab.frames.sparse import Sparse
-from mcplab.rulebook.engine import MEMO, SPELLED, Board, Many, Run, body_of
+from mcplab.rulebook.board import Board, Many
+from mcplab.rulebook.engine import MEMO, SPELLED, Run, body_of
 from mcplab.rulebook.facts import Fact, Session
 from mcplab.rulebook.judging import legacy_revision
 from mcplab.rulebook.openings import Openings
@@ -60,7 +61,7 @@ class Swift(Run):
 
     def _todo(self) -> Iterable[int]:
         flags = self._flags  # change on the way
-        return (number for number in range(len(flags)) if flags[number] != 2)
+        return (number for number in super()._todo() if flags[number] != 2)
 
     def _settle(self) -> None:
         super()._settle()

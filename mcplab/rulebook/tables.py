@@ -14,9 +14,11 @@ from mcplab.frames.sparse import Sparse
 from mcplab.frames.table import build, empty
 from mcplab.frames.wire import Wire
 from mcplab.model import COLUMNS, SpecError
+from mcplab.progress import over
 from mcplab.rulebook import examples
+from mcplab.rulebook.board import Board, Found, Many
 from mcplab.rulebook.catalogue import Rule, catalogue, find
-from mcplab.rulebook.engine import Board, Found, Many, Run
+from mcplab.rulebook.engine import Run
 from mcplab.rulebook.plan import Plan
 from mcplab.rulebook.stretches import Swift
 from mcplab.spec import REVISIONS, is_revision
@@ -164,7 +166,7 @@ def _objects(values: list[Any]) -> np.ndarray:
 
 def many(traces: Iterable[Any], **options: Any) -> pd.DataFrame:
     """``findings`` of each trace, one below the other."""
-    parts = [one(trace, **options) for trace in traces]
+    parts = [one(trace, **options) for trace in over(list(traces), "judging traces", "trace")]
     return pd.concat(parts, ignore_index=True) if parts else empty("findings")
 
 

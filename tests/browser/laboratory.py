@@ -219,7 +219,7 @@ _CELLS: Final = """() => window.jupyterapp.shell.currentWidget.content.widgets
             type: one.output_type, name: one.name ?? one.ename ?? '', text: String(one.text ?? one.evalue ?? ''),
             kinds: Object.keys(one.data ?? {}), plain: String(one.data?.['text/plain'] ?? '')})),
     }))"""
-BAR: Final = "reading traces:"
+BARS: Final = ("reading traces:", "judging")
 _DRAWN: Final = """() => {
     const notebook = window.jupyterapp.shell.currentWidget.node;
     const views = [...notebook.querySelectorAll('.jp-OutputArea-output > .jupyter-widgets')];
@@ -311,7 +311,7 @@ class Lesson:
             assert cells
             outputs = [output for cell in cells for output in cell["outputs"]]
             # a bar comes only where reading takes more than a second, and goes when it is over: its output stays empty
-            kinds = [kind for one in outputs if not one["plain"].startswith(BAR) for kind in one["kinds"]]
+            kinds = [kind for one in outputs if not one["plain"].startswith(BARS) for kind in one["kinds"]]
             widgets, images = (
                 sum(kind.startswith(what) for kind in kinds) for what in ("application/vnd.jupyter.widget", "image/")
             )

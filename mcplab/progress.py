@@ -1,0 +1,34 @@
+"""Progress bars for what takes over a second: they come after one, and go when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+DELAY = 1.0  # seconds before a bar is shown
+T = TypeVar("T")
+
+
+def over(items: Sequence[T], doing: str, unit: str, wanted: bool | None = None, *, least: int = 2) -> Iterable[T]:
+    """The items, with a bar where that takes over a second.
+
+    ``wanted``: True: from the start, and it stays; False: never; None: where there are ``least`` items or more.
+    """
+    if wanted is False or (wanted is None and len(items) < least):
+        return items
+    from tqdm.auto import tqdm
+
+    return tqdm(items, desc=doing, unit=unit, delay=0 if wanted else DELAY, leave=bool(wanted))
+
+
+@contextmanager
+def bytewise(total: int, doing: str, *, least: int = 1 << 25) -> Iterator[Callable[[int], object]]:
+    """A function to be called with the number of bytes that are done; a bar where there are ``least`` or more."""
+    if total < least:
+        yield lambda _: None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=total, desc=doing, unit="B", unit_scale=True, delay=DELAY, leave=False) as bar:
+        yield bar.update
