@@ -350,6 +350,9 @@ def test_installing_with_pip_and_its_failure(tmp_path):
     good = Recipe(
         client="good", about="", installer="pip", command=[], entry={}, version="1", packages=["--no-index", "pip"]
     )
+    left = tmp_path / "cache" / "good-1" / "bin" / "python"  # by another interpreter, whose installation failed
+    left.parent.mkdir(parents=True)
+    left.symlink_to("/nowhere")
     assert installing.install(good, tmp_path / "cache", say=said.append) == tmp_path / "cache" / "good-1"
     assert installing.bin_of(good, tmp_path / "cache", "") == tmp_path / "cache" / "good-1" / "bin"
     assert any("pip install" in line for line in said)

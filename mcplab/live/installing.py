@@ -102,7 +102,7 @@ def install(recipe: Recipe, cache: Path, *, say: Callable[[str], None], python: 
     if recipe.installer == "pip":
         interpreter = python or _interpreter(recipe.python)
         say(f"{recipe.client} {recipe.version}: an environment with {interpreter}")
-        _step(recipe, [interpreter, "-m", "venv", str(folder)], folder)
+        _step(recipe, [interpreter, "-m", "venv", "--clear", str(folder)], folder)
         words = [
             str(folder / "bin" / "python"),
             "-m",
