@@ -23,7 +23,7 @@ _RULES: Final = """
 .mcplab.mcplab-display table tr,.mcplab.mcplab-display table tr:hover{background:none}
 .mcplab.mcplab-display table th,.mcplab.mcplab-display table td{text-align:left;padding:1px 10px 1px 0;
 vertical-align:top;white-space:nowrap;background:none;border:0;font-weight:normal;max-width:none}
-.mcplab.mcplab-display table td.wide{white-space:normal;overflow-wrap:anywhere;min-width:12em;max-width:40em}
+.mcplab.mcplab-display table td.wide{white-space:normal;overflow-wrap:anywhere;min-width:8em;max-width:40em}
 .mcplab.mcplab-display table th{opacity:.65}
 .mcplab.mcplab-display table td.who{font-weight:bold}
 .mcplab.mcplab-display table td.n{text-align:right;font-variant-numeric:tabular-nums}
