@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcplab.data import traces_dir
+from mcplab.jsontext import printable
 from mcplab.model import TraceError
 from mcplab.traces import Trace, Traces, read_traces
 
@@ -132,7 +133,8 @@ def of_client(traces: Traces, names: Sequence[str]) -> Traces:
         TraceError: none of the captures is of such a client; those that are there are named.
     """
     links = traces.connections
-    hit = links["client"].isin(list(names)) | links["client_info"].isin(list(names))
+    said = [printable(name) for name in names]
+    hit = links["client"].isin(said) | links["client_info"].isin(said)
     wanted = set(links.loc[hit, "trace"])
     if not wanted:
         known = ", ".join(sorted(set(links["client"].dropna()))) or "none that is named"

@@ -190,7 +190,8 @@ class Traces(Sequence[Trace]):
 
     def __init__(self, traces: Iterable[Trace], failed: Sequence[tuple[str, str]] = ()) -> None:
         self._traces = list(traces)
-        self.failed = pd.DataFrame(list(failed), columns=["file", "error"], dtype="str")
+        rows = [[jsontext.printable(text) for text in row] for row in failed]  # a file's name need be no UTF-8
+        self.failed = pd.DataFrame(rows, columns=["file", "error"], dtype="str")
         self._made: dict[str, pd.DataFrame] = {}
 
     @overload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -13,9 +14,10 @@ import pytest
 from hostile import TEXTS
 
 import mcplab
-from mcplab import cli, export, plots, read_trace, read_traces, render
+from mcplab import cli, export, plots, read_trace, read_traces, render, stories
 from mcplab.cli.tables import TABLES
 from mcplab.feed import observed_json
+from mcplab.formats import WRITERS
 from mcplab.told import Picture
 
 FORMATS = ("text", "csv", "json", "md")
@@ -33,6 +35,12 @@ def traces(folder: Path) -> Any:
     found = read_traces(folder / "http.jsonl", folder / "modern.jsonl", progress=False)
     assert not len(found.failed)
     return found
+
+
+@pytest.fixture(autouse=True)
+def no_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine shows some, and they hold no text of a trace."""
+    monkeypatch.setattr("mcplab.progress.DELAY", 3600)
 
 
 def one(folder: Path, era: str) -> Any:
@@ -185,6 +193,122 @@ def test_tables_in_a_notebook_are_not_typeset(traces):
     for table in TABLES:
         found = hostile.page(getattr(traces, table).head(40)._repr_html_())
         assert [one for one in found if one.startswith(("typeset", "<", "on", "href", "src", "style"))] == []
+
+
+TOLD: Final = (
+    "overview", "crossed", "silent", "discoveries", "waits", "broken_by_client", "breaches", "behind", "fallbacks",
+    "offers", "era_headline",
+)  # fmt: skip
+
+
+def test_what_notebooks_tell(traces, tmp_path):
+    frame = mcplab.compare(traces)
+    told = [getattr(stories, name)(traces) for name in TOLD]
+    told += [
+        stories.quote(traces, kind) for kind in ("initialize", "initialize_result", "request_meta", "discover_result")
+    ]
+    told += [
+        stories.proof(frame, traces),
+        stories.spread(frame, traces),
+        stories.headline(frame),
+        stories.losses(mcplab.reach("roots", traces)),
+    ]
+    told += [stories.accounted(mcplab.variance(traces)), stories.kept(mcplab.promises(traces))]
+    told += [one(trace) for trace in traces for one in (stories.strip, lambda trace: stories.about(trace, "legacy"))]
+    for block in told:
+        shown = block if isinstance(block, stories.Told) else stories.Told(block)
+        assert hostile.terminal(repr(shown)) + hostile.page(shown._repr_html_()) == []
+
+
+# Other files, commands and names of files -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("era", hostile.ERAS)
+def test_converted_and_redacted_files(folder, tmp_path, capsys, era):
+    for kind in (*WRITERS, "mermaid"):
+        run(capsys, "convert", folder / f"{era}.jsonl", tmp_path / kind, "--to", kind)
+    run(capsys, "redact", folder / f"{era}.jsonl", "-o", tmp_path / "redacted", "--redact", "tokens")
+    for file in tmp_path.iterdir():
+        text = file.read_text()
+        assert hostile.terminal(text, forged=False) == [], file
+        for whole in {"mermaid": [], "chrome-trace": [text]}.get(file.name, text.splitlines()):
+            json.loads(whole)
+
+
+def test_a_corpus_and_its_questions(folder, tmp_path, capsys):
+    pytest.importorskip("duckdb")
+    corpus = tmp_path / "corpus"
+    run(
+        capsys,
+        "corpus",
+        "build",
+        folder / "stdio.jsonl",
+        hostile.alone(tmp_path / "alone", "bidi"),
+        "-o",
+        corpus,
+        "--messages",
+    )
+    for table, kind in (("instances", "text"), ("declarations", "md"), ("findings", "json"), ("messages", "csv")):
+        assert judged(run(capsys, "corpus", "sql", corpus, f"select * from {table} limit 200", "-f", kind), kind) == []
+    assert judged(run(capsys, "corpus", "compare", corpus, "-f", "csv"), "csv") == []
+    assert "user" in run(capsys, "corpus", "compare", corpus, "--client", TEXTS["bidi"])
+    for text in (TEXTS["ansi"], TEXTS["lines"], "\udcff"):
+        run(capsys, "corpus", "compare", corpus, "--client", text)
+        wrong(capsys, "corpus", "compare", corpus, "--since", text)
+        wrong(capsys, "corpus", "sql", corpus, text)
+
+
+def test_lone_surrogates_do_not_stop_a_corpus(tmp_path, capsys):
+    """What Arrow cannot hold: once the whole build failed of it."""
+    pytest.importorskip("duckdb")
+    hostile.alone(tmp_path / "in", "surrogate")
+    run(capsys, "corpus", "build", tmp_path / "in", "-o", tmp_path / "corpus")
+    said = run(capsys, "corpus", "sql", tmp_path / "corpus", "select client, count(*) from findings group by all")
+    assert r"\ud83d lone \udc00" in said
+
+
+def wrong(capsys: pytest.CaptureFixture[str], *words: object) -> None:
+    """Wrong use: one line on stderr, which no text of it forges."""
+    capsys.readouterr()
+    assert cli.run([str(word) for word in words]) in (1, 2)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("mcplab: ")
+    assert hostile.terminal(said.err) == []
+
+
+@pytest.mark.parametrize("name", [*(name for name in hostile.FEW if name != "empty"), "osc", "option", "long"])
+def test_wrong_use_is_one_line(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    file, text = hostile.alone(tmp_path, "markdown"), TEXTS[name]
+    for words in (
+        (text,), ("read", file, "--" + text), ("read", file, "-t", text), ("read", file, "-f", text), ("compare", file, "--by", text),
+        ("check", file, "--level", text), ("explain", file, "--", text), ("rules", "--", "no " + text), ("timeline", file, "--axis", text),
+        ("convert", file, "x", "--to", text), ("convert", file, "x", "--from", text), ("read", "--", "bundled:x" + text),
+        ("diff", "--", file, "no" + text), ("show", "--", "no" + text), ("redact", file, "--redact", f"/({text}/"),
+    ):  # fmt: skip
+        wrong(capsys, *words)
+
+
+def test_names_of_files(tmp_path, capsys, monkeypatch, captures):
+    """A name comes with the file: from a stranger's archive, say. Beside them one that cannot be read, and one that is gone."""
+    good = captures[0].read_bytes()
+    some = "ansi lines formula script markdown tex mermaid bidi zero path option dots".split()
+    names = {os.fsencode(hostile.file_name(TEXTS[name])) for name in some} | {b"\xff.jsonl", b"--help.jsonl"}
+    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path / "in")
+    for name in names:
+        Path(os.fsdecode(name)).write_bytes(good)
+    Path("broken\x1b[31m\nforged line\u202e").write_text("nonsense")
+    for kind in FORMATS:
+        assert judged(run(capsys, "compare", ".", "--by", "trace", "-f", kind), kind) == []
+        assert judged(run(capsys, "check", ".", "-f", kind), kind) == []
+    for name in map(os.fsdecode, names):
+        assert hostile.terminal(run(capsys, "show", "--", name)) == []
+        run(capsys, "redact", "--", name)
+        wrong(capsys, "show", "--", name + "gone")
+    assert {file.name for file in tmp_path.iterdir()} == {"in"}
 
 
 # Records for machines ---------------------------------------------------------------------------------------------

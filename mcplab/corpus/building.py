@@ -22,6 +22,7 @@ from mcplab.corpus.part import whole, write_part
 from mcplab.corpus.plan import LAYOUT, File, Options, files, identity, parts
 from mcplab.corpus.store import MANIFEST, Corpus, manifest, opened
 from mcplab.model import MCPLabError, TraceError
+from mcplab.progress import bytewise
 
 Task = tuple[list[File], int]
 """The files of a part, and their bytes."""
@@ -92,7 +93,7 @@ def build(
             else:
                 said[number] = same
         work = _here if scheduler is None else on_cluster(scheduler)
-        with _bar(sum(size for _, (_, size) in todo), progress) as advance:
+        with bytewise(sum(size for _, (_, size) in todo), "building", progress, least=1) as advance:
             for number, one in work(write_part, os.path.abspath(home), todo, options):
                 said[number] = one
                 advance(tasks[number][1])
@@ -136,19 +137,6 @@ def _locked(home: Path) -> Iterator[None]:
         except OSError:
             raise MCPLabError(f"{home}: another build is at work there; wait for it, or name another folder") from None
         yield
-
-
-@contextmanager
-def _bar(total: int, wanted: bool | None) -> Iterator[Callable[[int], Any]]:
-    if wanted is False or not total:
-        yield lambda size: None
-        return
-    from tqdm.auto import tqdm
-
-    with tqdm(
-        total=total, desc="building", unit="B", unit_scale=True, delay=0 if wanted else 1.0, leave=bool(wanted)
-    ) as bar:
-        yield bar.update
 
 
 class _Known:

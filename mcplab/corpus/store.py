@@ -216,8 +216,8 @@ class Corpus:
             if column not in FACTS:
                 raise ArgumentError(f"select: no column {name!r}; it is one of {', '.join(FACTS)}")
             values = [wanted] if wanted is None or isinstance(wanted, str) else list(wanted)
-            known = pa.array([value for value in values if value is not None], type=pa.large_string())
-            one = pc.field(column).isin(known)
+            known = [jsontext.printable(value) for value in values if value is not None]
+            one = pc.field(column).isin(pa.array(known, type=pa.large_string()))
             where.append(one | pc.field(column).is_null() if None in values else one)
         for limit, after in ((since, True), (until, False)):
             if limit is not None:

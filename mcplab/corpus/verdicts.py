@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from mcplab.frames import Tables
+from mcplab.jsontext import printable
 from mcplab.model import COLUMNS
 from mcplab.rulebook.board import Board
 from mcplab.rulebook.engine import MEMO, Run
@@ -116,7 +117,8 @@ class Findings:
         known = self._words[column]
         code = known.get(word)
         if code is None:
-            code = known[word] = len(known) - 1
+            word = None if word is None else printable(word)  # Arrow holds no lone surrogate
+            code = known.setdefault(word, len(known) - 1)
         return code
 
     def _new(self, run: Run, instance: str, boards: list[tuple[str | None, Board]]) -> _Pattern:

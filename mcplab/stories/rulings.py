@@ -118,7 +118,8 @@ def exchange(trace: Trace, found: pd.DataFrame | None = None, *, folded: bool = 
                 rows.append((f"{events[short[0]].seq}..{event.seq}", "both", "", _shaken(events, short), ""))
             continue
         rows.append((str(event.seq), _who(event), _carried(event), _said(event), broken.get(event.seq, "")))
-    frame = pd.DataFrame(rows, columns=["#", "who", "http", "message", "verdict"])
+    cells = [map(jsontext.printable, row) for row in rows]
+    frame = pd.DataFrame(cells, columns=["#", "who", "http", "message", "verdict"])
     drop = [name for name in ("http", "verdict") if not frame[name].any()]
     return frame.drop(columns=drop)
 
