@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -15,7 +16,7 @@ def over(items: Sequence[T], doing: str, unit: str, wanted: bool | None = None, 
 
     ``wanted``: True: from the start, and it stays; False: never; None: where there are ``least`` items or more.
     """
-    if wanted is False or (wanted is None and len(items) < least):
+    if wanted is False or (wanted is None and (_off() or len(items) < least)):
         return items
     from tqdm.auto import tqdm
 
@@ -23,12 +24,20 @@ def over(items: Sequence[T], doing: str, unit: str, wanted: bool | None = None, 
 
 
 @contextmanager
-def bytewise(total: int, doing: str, *, least: int = 1 << 25) -> Iterator[Callable[[int], object]]:
-    """A function to be called with the number of bytes that are done; a bar where there are ``least`` or more."""
-    if total < least:
+def bytewise(
+    total: int, doing: str, wanted: bool | None = None, *, least: int = 1 << 25
+) -> Iterator[Callable[[int], object]]:
+    """A function to be called with the number of bytes that are done, and a bar; ``wanted`` as above."""
+    if wanted is False or not total or (wanted is None and (_off() or total < least)):
         yield lambda _: None
         return
     from tqdm.auto import tqdm
 
-    with tqdm(total=total, desc=doing, unit="B", unit_scale=True, delay=DELAY, leave=False) as bar:
+    delay = 0 if wanted else DELAY
+    with tqdm(total=total, desc=doing, unit="B", unit_scale=True, delay=delay, leave=bool(wanted)) as bar:
         yield bar.update
+
+
+def _off() -> bool:
+    """tqdm's own switch, which its bars in notebooks do not look at."""
+    return bool(os.environ.get("TQDM_DISABLE"))

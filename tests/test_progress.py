@@ -46,3 +46,12 @@ def test_judging_a_big_trace_shows_how_far_it_is(capsys: pytest.CaptureFixture[s
     monkeypatch.setattr(engine, "SHOWN", 20)
     assert len(make_trace([PING] * 20).findings)
     assert "judging" in capsys.readouterr().err
+
+
+def test_tqdm_disable_holds_in_notebooks_too(monkeypatch: pytest.MonkeyPatch):
+    items = list(range(9))
+    assert progress.over(items, "doing", "thing") is not items
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+    assert progress.over(items, "doing", "thing") is items
+    with progress.bytewise(9, "reading", least=1) as done:
+        assert not hasattr(done, "__self__")
