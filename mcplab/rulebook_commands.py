@@ -24,8 +24,10 @@ _KEY: Final = ("trace", "rule", "seq", "part", "revision")
 def check_text(
     traces: list[str], *, format: str = "text", rule: list[str] | None = None, level: str = "MUST",
     revision: str | None = None, baseline: Path | None = None, hints: bool = False,
-) -> tuple[str, int]:  # fmt: skip
-    """The findings of some files as text, and the exit status: 0 nothing broken, 1 a rule of that level is, 3 unread.
+) -> tuple[str, int, list[str]]:  # fmt: skip
+    """The findings of some files as text, the exit status, and a line for each file that could not be read.
+
+    The status: 0 nothing is broken, 1 a rule of that level is, 3 a file could not be read.
 
     Args:
         traces: paths, globs or folders.
@@ -51,7 +53,8 @@ def check_text(
     known = _known(baseline)
     fresh = shown[pd.Series([key not in known for key in _keys(shown)], index=shown.index, dtype="bool")]
     status = 3 if len(read.failed) else int((fresh["verdict"] == "broken").any())
-    return _FORMATTED[format](found, shown, fresh, read), status
+    unread = [error if file in error else f"{file}: {error}" for file, error in read.failed.itertuples(index=False)]
+    return _FORMATTED[format](found, shown, fresh, read), status, unread
 
 
 def rules_text(name: str | None = None) -> str:
@@ -98,7 +101,6 @@ def _text(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: T
     for row in shown.itertuples():
         mark = "" if row.Index in new else " (known)"
         lines.append(f"{row.trace}#{row.seq} {row.level} {row.rule} [{row.party}] {row.detail}{mark}")
-    lines += [f"{file}: {error}" for file, error in read.failed.itertuples(index=False)]
     counts = found["verdict"].value_counts()
     broken = int((shown["verdict"] == "broken").sum())
     others = [f"{counts.get(word, 0)} {word}" for word in ("kept", "unknown", "unexercised")]

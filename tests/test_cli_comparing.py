@@ -50,10 +50,8 @@ def test_claims(tmp_path, capsys):
 def test_contradictions_variance_and_promises(tmp_path):
     out = tmp_path / "out.csv"
     assert run(["contradictions", "bundled:fast-agent", "-o", str(out)]) == 0
-    rows = [
-        row for row in csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))) if row["client"] == "fast-agent"
-    ]
-    assert [(row["path"], row["reason"]) for row in rows] == [("sampling", "wrong")]
+    rows = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))))
+    assert [(row["client"], row["path"], row["reason"]) for row in rows] == [("fast-agent", "sampling", "wrong")]
     rows = json.loads(invoke("contradictions", "bundled:fast-agent", "--client", "fast-agent", "-f", "json"))
     assert {row["client"] for row in rows} == {"fast-agent"}
     assert "features.auth_elicitation" in invoke("variance", "bundled:codex", "--client", "codex")
@@ -61,6 +59,11 @@ def test_contradictions_variance_and_promises(tmp_path):
     text = invoke("promises", "bundled:chuk-mcp")
     assert "declared, never used" in text
     assert "unanswered" in text
+
+
+def test_a_file_that_is_no_format_names_what_can_be_written(tmp_path, capsys):
+    assert run(["compare", "bundled:cline", "-o", str(tmp_path / "x.docx")]) == 2
+    assert "chart is written as svg, pdf, png, the table as csv, md, parquet, tex, html" in capsys.readouterr().err
 
 
 def test_claims_of_ones_own_are_held_against_captures(tmp_path):

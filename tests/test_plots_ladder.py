@@ -209,6 +209,14 @@ def test_each_method_has_its_answers_errors_and_median():
     assert alt_text(ax).startswith("Latency of 7 answers to 4 methods; slowest by median tools/call")
 
 
+def test_a_method_that_both_sides_ask_has_two_ids():
+    ax = plots.latency(
+        exchanges(*(("ping", who, "result", 0.1 * n) for who in ("client", "server") for n in (1, 2, 3)))
+    )
+    ids = [part.get_gid() for part in (*ax.collections, *ax.patches) if part.get_gid()]
+    assert sorted(ids) == ["answers:ping", "answers:ping:server", "box:ping", "box:ping:server"]
+
+
 def test_many_errors_are_ticks_below_the_answers_and_counted():
     rows = [("initialize", "client", "result" if n % 2 else "error", 0.001 * (n + 1)) for n in range(40)]
     ax = plots.latency(exchanges(*rows))

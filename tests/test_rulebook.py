@@ -400,10 +400,10 @@ def test_what_if_lists_what_would_have_been_out_of_contract() -> None:
 def test_commands(tmp_path: Path) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text(str(examples.text(find("gate.tools-request"), "broken", "2025-11-25")), encoding="utf-8")
-    text, status = check_text([str(bad)])
+    text, status, _ = check_text([str(bad)])
     assert status == 1
     assert "gate.tools-request" in text
-    known, status = check_text([str(bad)], format="json")
+    known, status, _ = check_text([str(bad)], format="json")
     baseline = tmp_path / "known.json"
     baseline.write_text(known, encoding="utf-8")
     assert [row["rule"] for row in json.loads(known)] == ["gate.tools-request"]
@@ -417,7 +417,10 @@ def test_commands(tmp_path: Path) -> None:
     assert rules_text("gate.tools-request").startswith("gate.tools-request: ")
     assert "rules" in rules_text().splitlines()[-1]
     (tmp_path / "junk.bin").write_bytes(b"\x00\x01")
-    assert check_text([str(tmp_path / "junk.bin"), str(bad)])[1] == 3
+    text, status, unread = check_text([str(tmp_path / "junk.bin"), str(bad)])
+    assert (status, len(unread)) == (3, 1)
+    assert unread[0].startswith("junk.bin: ")
+    assert "junk" not in text
 
 
 def test_findings_of_a_trace_and_of_many(captures: list[Path]) -> None:

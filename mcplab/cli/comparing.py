@@ -70,14 +70,17 @@ def contradictions(
 
     changed since: captures of older releases agree; differs by release: of others, and not only of older ones; differs
     by configuration: other captures of the same release do; wrong: none does, in the release that it is about; unknown:
-    it cannot be told. -f csv or json show the evidence.
+    it cannot be told. Of the clients of TRACES, where some are named. -f csv or json show the evidence.
     """
     import mcplab.disputes as disputes
 
     found = captures(traces, client, bundled=bundled)
     frame = disputes.contradictions(found, claimed(claims))
-    if client:  # claims of other clients are none of it
-        frame = frame[frame["client"].isin({*client, *found.connections["client"].dropna()})]
+    if client or traces:  # claims of other clients are none of it
+        links = found.connections
+        frame = frame[
+            frame["client"].isin({*(client or ()), *links["client"].dropna(), *links["client_info"].dropna()})
+        ]
     _give(frame, "contradictions", kind, output)
     return left_out(traces, found)
 

@@ -78,12 +78,14 @@ def check(
     try:
         with _asked():
             named = [str(resolve(source)) for source in traces or [BUNDLED]]
-            text, status = check_text(
+            text, status, unread = check_text(
                 named, format=format, rule=rule, level=level, revision=revision, baseline=baseline, hints=hints
             )
     except TraceError as error:
         note(f"mcplab: {error}")
         return 3
+    for line in unread:
+        note(f"mcplab: left out {line}")
     say(text.rstrip("\n") + "\n")
     return status
 

@@ -22,7 +22,7 @@ from mcplab.cli.options import (
     left_out,
 )  # fmt: skip
 from mcplab.cli.output import Format, matrix, note, save, say, show
-from mcplab.model import TraceError
+from mcplab.model import FormatError, TraceError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,9 +93,13 @@ def _write(frame: Any, output: Path) -> int:
 
 def _drawn(output: Path) -> bool:
     """Is this file a chart's?"""
-    from mcplab.exports import FIGURE_FORMATS
+    from mcplab.exports import FIGURE_FORMATS, TABLE_FORMATS
 
-    return output.suffix[1:].lower() in FIGURE_FORMATS
+    kind = output.suffix[1:].lower()
+    if kind.isalpha() and kind not in (*FIGURE_FORMATS, *TABLE_FORMATS):
+        charts, tables = ", ".join(FIGURE_FORMATS), ", ".join(TABLE_FORMATS)
+        raise FormatError(f"cannot write {output.name!r}: the chart is written as {charts}, the table as {tables}")
+    return kind in FIGURE_FORMATS
 
 
 def compare(

@@ -39,8 +39,8 @@ class Line(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """The method as a part of an id in svg."""
-        return quote(self.method, safe="/")
+        """The method, and the server where it asks, as a part of an id in svg."""
+        return quote(self.method, safe="/") + (":server" if self.sender == "server" else "")
 
     @property
     def every(self) -> np.ndarray:

@@ -46,7 +46,7 @@ class Pen:
             box.set(facecolor="none", hatch=UNKNOWN_HATCH, edgecolor=STATES["unknown"].colour(self.theme), linewidth=0)
             return
         box.set(facecolor=to_rgba(STATES["varies"].colour(self.theme), VARIES_ALPHA[self.theme]))
-        box.set(edgecolor=VARIES_EDGE[self.theme], linewidth=0.4)
+        box.set(edgecolor=VARIES_EDGE[self.theme], linewidth=0.4, clip_on=False)  # its edge lies on that of the axes
         state = self.cells.commonest.get((path, who), ("", 0, 0))[0]
         note = self._note(path, who)
         shift = (measure(note) + 3) / 2 / self.pitch if note else 0.0
