@@ -142,3 +142,15 @@ def test_read_gives_back_what_was_written(made: list[Event]) -> None:
     assert dict(again.header)["transport"] == "stdio"
     assert not again.unread
     assert b"".join(native.write(again)) == b"".join(native.write(record))
+
+
+def test_the_lines_of_a_big_file_are_cut_where_they_end() -> None:
+    head = '{"kind":"header","format":"mcplab-trace","version":1}'
+    lines = [
+        f'{{"kind":"message","seq":{n},"conn":"c","dir":"c2s","msg":{{"jsonrpc":"2.0","method":"{"é" * (n % 90)}"}}}}'
+        for n in range(9000)
+    ]
+    data = "\n".join([head, *lines]).encode()
+    assert len(data) > native.BIG
+    for text in (data, data.replace(b"\n", b"\r\n")):
+        assert list(formats.read(source.load(text)).lines) == [line.encode() for line in lines]

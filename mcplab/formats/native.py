@@ -159,17 +159,24 @@ class _Lines(Sequence[bytes]):
         if isinstance(index, slice):
             return [self[n] for n in range(*index.indices(len(self)))]
         if self._starts is None:
-            import numpy as np  # here, since programs that only record need none
-
             self._starts = array("q", [0])
-            for at in range(0, len(self._data), _CHUNK):
-                breaks = np.flatnonzero(np.frombuffer(self._data[at : at + _CHUNK], "u1") == 10)
-                self._starts.frombytes((breaks + at + 1).astype("int64").tobytes())
+            self._starts.extend(_breaks(self._data))
             self._starts.append(len(self._data) + 1)
         number = self._linenos[index]
         if number in self._rewritten:
             return self._rewritten[number]
         return self._data[self._starts[number - 1] : self._starts[number] - 1].rstrip(b"\r")
+
+
+def _breaks(data: bytes) -> Iterator[int]:
+    """Where each line ends; in a big file with numpy, which is several times faster."""
+    if len(data) <= BIG:
+        yield from (found.end() for found in re.finditer(b"\n", data))
+        return
+    import numpy as np
+
+    for at in range(0, len(data), _CHUNK):
+        yield from (np.flatnonzero(np.frombuffer(data[at : at + _CHUNK], "u1") == 10) + (at + 1)).tolist()
 
 
 def _header(line: bytes) -> dict[str, Any] | None:
