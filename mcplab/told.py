@@ -158,8 +158,9 @@ def table_html(frame: pd.DataFrame) -> str:
     left = "text-align:left;vertical-align:top"
     # a message is one long word to a browser: it may break anywhere, in a column that stays wide
     widths = [max((len(word) for row in rows for word in row[n].split()), default=0) for n in range(len(header))]
-    styles = [f"{left};overflow-wrap:anywhere;min-width:22em" if width > LONG else left for width in widths]
-    head = "".join(f'<th scope="col" style="{left}">{html.escape(name)}</th>' for name in header)
+    styles = [f"{left};overflow-wrap:anywhere;min-width:18em" if width > LONG else left for width in widths]
+    words = [html.escape(name).replace("_", "_<wbr>") for name in header]  # a name may be broken between its words
+    head = "".join(f'<th scope="col" style="{left}">{name}</th>' for name in words)
     lines = [[f'<td style="{s}">{html.escape(cell)}</td>' for s, cell in zip(styles, row, strict=True)] for row in rows]
     body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
     empty = "" if rows else f'<tr><td colspan="{max(len(header), 1)}">no rows</td></tr>'

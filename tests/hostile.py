@@ -278,7 +278,7 @@ class _Page(HTMLParser):
                 self.found.append(f"{name}={value[:60]}")
             if name == "style" and re.search(r"url|expression|@import|[<>]", value):
                 self.found.append(f"style={value[:60]}")
-        if tag not in ("br", "img", "meta", "hr", "col", "link", "input"):
+        if tag not in ("br", "wbr", "img", "meta", "hr", "col", "link", "input"):
             self.open.append("ignored" if "mathjax_ignore" in given.get("class", "") else tag)
 
     def handle_endtag(self, tag: str) -> None:
