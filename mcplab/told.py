@@ -27,6 +27,7 @@ def framed(inner: str) -> str:
 
 _NARROWEST: Final = 8
 _PADDED: Final = 400
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 LONG: Final = 60
 """Characters: a word longer than that may be broken where a table shows it."""
 
@@ -159,6 +160,8 @@ def table_html(frame: pd.DataFrame) -> str:
     # a message is one long word to a browser: it may break anywhere, in a column that stays wide
     widths = [max((len(word) for row in rows for word in row[n].split()), default=0) for n in range(len(header))]
     styles = [f"{left};overflow-wrap:anywhere;min-width:18em" if width > LONG else left for width in widths]
+    dates = [all(not row[n] or _DATE.fullmatch(row[n]) for row in rows) for n in range(len(header))]
+    styles = [f"{style};white-space:nowrap" if date else style for style, date in zip(styles, dates, strict=True)]
     words = [html.escape(name).replace("_", "_<wbr>") for name in header]  # a name may be broken between its words
     head = "".join(f'<th scope="col" style="{left}">{name}</th>' for name in words)
     lines = [[f'<td style="{s}">{html.escape(cell)}</td>' for s, cell in zip(styles, row, strict=True)] for row in rows]

@@ -48,3 +48,10 @@ def test_told_is_text_where_there_is_no_browser():
     told = Told("One:", pd.DataFrame({"a": [1]}))
     assert "One:" in repr(told)
     assert "<table>" in told._repr_html_()
+
+
+def test_names_of_columns_may_break_and_dates_may_not():
+    page = Told(pd.DataFrame({"client_version": ["a-b"], "since": ["2025-11-25"]}))._repr_html_()
+    assert ">client_<wbr>version</th>" in page
+    assert 'white-space:nowrap">2025-11-25</td>' in page
+    assert 'white-space:nowrap">a-b' not in page
