@@ -6,7 +6,7 @@ import pytest
 
 from mcplab import sources
 from mcplab.model import TraceError
-from mcplab.traces import Trace, make_trace
+from mcplab.traces import Trace, make_trace, read_trace
 
 PING = [("client", {"jsonrpc": "2.0", "id": 1, "method": "ping"})]
 
@@ -15,6 +15,13 @@ def test_nothing_named_means_the_bundled_captures(captures):
     traces = sources.load()
     assert len(traces) == len(captures)
     assert {trace.name for trace in traces} == {f"{path.parent.name}/{path.stem}" for path in captures}
+
+
+def test_who_reads_a_bundled_name_as_a_file_is_told_how():
+    with pytest.raises(
+        TraceError, match=r"no such file; check the path, or read it by mcplab\.load\('bundled:codex'\)"
+    ):
+        read_trace("bundled:codex")
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,9 @@ def _read_path(path: Path) -> tuple[str, bytes]:
             raise TraceError(f"{path.name}: {info.st_size} bytes are more than the {MAX_BYTES} that are read at once")
         return str(path), path.read_bytes()
     except FileNotFoundError:
-        raise TraceError(f"{path}: no such file; check the path, or name a folder, a glob or bundled:NAME") from None
+        bundled = str(path).startswith("bundled:")
+        what = f"read it by mcplab.load({str(path)!r})" if bundled else "name a folder, a glob or bundled:NAME"
+        raise TraceError(f"{path}: no such file; check the path, or {what}") from None
     except OSError as error:
         raise TraceError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except ValueError as error:  # a NUL in the name
