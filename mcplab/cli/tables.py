@@ -98,7 +98,7 @@ def _drawn(output: Path) -> bool:
     kind = output.suffix[1:].lower()
     if kind.isalpha() and kind not in (*FIGURE_FORMATS, *TABLE_FORMATS):
         charts, tables = ", ".join(FIGURE_FORMATS), ", ".join(TABLE_FORMATS)
-        raise FormatError(f"cannot write {output.name!r}: the chart is written as {charts}, the table as {tables}")
+        raise FormatError(f"cannot export to {output.name!r}: the chart is written as {charts}, the table as {tables}")
     return kind in FIGURE_FORMATS
 
 
