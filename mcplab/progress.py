@@ -1,11 +1,11 @@
-"""Progress bars for what takes over a second: they come after one, and go when it is over."""
+"""Progress bars in a terminal or a notebook for what takes over a second: they come after one, go when it is over."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 DELAY = 1.0  # seconds before a bar is shown
 T = TypeVar("T")
@@ -20,7 +20,7 @@ def over(items: Sequence[T], doing: str, unit: str, wanted: bool | None = None, 
         return items
     from tqdm.auto import tqdm
 
-    return tqdm(items, desc=doing, unit=unit, delay=0 if wanted else DELAY, leave=bool(wanted))
+    return tqdm(items, desc=doing, unit=unit, **_ways(wanted))
 
 
 @contextmanager
@@ -33,9 +33,13 @@ def bytewise(
         return
     from tqdm.auto import tqdm
 
-    delay = 0 if wanted else DELAY
-    with tqdm(total=total, desc=doing, unit="B", unit_scale=True, delay=delay, leave=bool(wanted)) as bar:
+    with tqdm(total=total, desc=doing, unit="B", unit_scale=True, **_ways(wanted)) as bar:
         yield bar.update
+
+
+def _ways(wanted: bool | None) -> dict[str, Any]:
+    """``disable=None``: a bar in a terminal or a notebook, none in a file or a pipe."""
+    return {"delay": 0, "leave": True} if wanted else {"delay": DELAY, "leave": False, "disable": None}
 
 
 def _off() -> bool:
