@@ -8,6 +8,7 @@ SHELL := /bin/sh
 VENV ?= .venv
 TRACES ?=
 PYTEST_ARGS ?=
+LAB_ARGS ?=
 JOBS ?= logical
 FUZZ_SECONDS ?= 900
 EVERY_LINE := mcplab/capabilities.py,mcplab/negotiation.py,mcplab/channels.py,mcplab/gating.py
@@ -41,7 +42,7 @@ help:
 	@echo "make browser  set up, then the notebooks and panels in JupyterLab, as a person uses them (needs Chromium;"
 	@echo "              root gets it by apt-get); screenshots in build/screens/"
 	@echo "make check    set up, then lint, format, types and layers"
-	@echo "make lab      set up, then JupyterLab on the notebooks"
+	@echo "make lab      set up, then JupyterLab on the notebooks (root, as in a container, needs LAB_ARGS=--allow-root)"
 	@echo "make bench    set up, then the benchmarks"
 	@echo "make conformance  set up, then the MCP project's conformance suite beside our findings (needs npm; 10 minutes)"
 	@echo "make observe-check  set up, then the clients of the bundled captures again: do they declare the same? (needs npm)"
@@ -118,7 +119,7 @@ check: $(READY_TEST)
 
 lab: $(READY)
 	$(COMPILE_OURS)
-	$(BIN)/python -c 'from pathlib import Path; from mcplab.lab import start; start(Path("notebooks"))'
+	$(BIN)/python -c 'import sys; from pathlib import Path; from mcplab.lab import start; start(Path("notebooks"), sys.argv[1:])' $(LAB_ARGS)
 
 bench: $(READY_TEST)
 	$(COMPILE_OURS)
