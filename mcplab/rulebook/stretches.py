@@ -262,17 +262,13 @@ class Swift(Run):
                     request.post.seq = request.seq
                 self._set(fact, row, True)
                 outcomes = self._outcomes(fact, checks)
-                broken = [(rule, each) for rule, each in outcomes if isinstance(each, Broken)]
-                if any(each.related or each.seq or each.once for _, each in broken):
+                broken = [each for _, each in outcomes if isinstance(each, Broken)]
+                own = any(each.related or each.seq is not None or each.once for each in broken)
+                if own or (len(self._spoken) >= MEMO and outcomes not in self._spoken):
                     for rule, each in outcomes:
                         self._note(board, rule, each, fact)
                     continue
-                if len(self._spoken) < MEMO or outcomes in self._spoken:
-                    number = self._spoken.setdefault(outcomes, len(self._spoken))
-                else:
-                    for rule, each in outcomes:
-                        self._note(board, rule, each, fact)
-                    continue
+                number = self._spoken.setdefault(outcomes, len(self._spoken))
                 if not kind.asking:
                     if len(said) >= MEMO:
                         said.clear()
