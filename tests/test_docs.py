@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -24,13 +24,8 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 
 
 @pytest.fixture(scope="module")
-def make_docs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "scripts" / "make_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def make_docs(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("make_docs")
 
 
 @pytest.mark.parametrize("page", ["columns.md", "rule-catalogue.md", "trace-format.md"])

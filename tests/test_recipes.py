@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shlex
 import tomllib
@@ -154,13 +153,8 @@ def test_a_file_that_is_no_recipe_says_so(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def checking():
-    spec = importlib.util.spec_from_file_location("observe_check", ROOT / "scripts" / "observe_check.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def checking(script):
+    return script("observe_check")
 
 
 def test_what_is_checked_again_is_captured(checking):
