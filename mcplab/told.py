@@ -121,7 +121,8 @@ def _plain(block: Any) -> str:
 def _html(block: Any) -> str:
     if isinstance(block, Code):
         text = "\n".join(map(safe, block.text.split("\n")))
-        return f'<pre style="font-family:monospace;line-height:1.35;overflow-x:auto">{html.escape(text)}</pre>'
+        style = "font-family:monospace;line-height:1.35;overflow-x:auto;margin-bottom:1em"
+        return f'<pre style="{style}">{html.escape(text)}</pre>'
     if isinstance(block, list):
         return f"<ul>{''.join(f'<li>{_words(item)}</li>' for item in block)}</ul>"
     if isinstance(block, str | tuple):

@@ -60,7 +60,7 @@ def _levels(rule: Rule) -> str:
             runs[-1][2] = revision
         else:
             runs.append([word, revision, revision])
-    words = [f"{word} in {first if first == last else f'{first} to {last}'}" for word, first, last in runs]
+    words = [f"{word} in {_span(first, last)}" for word, first, last in runs]
     whom = "either party" if rule.party == "either" else f"the {rule.party}"
     sure = dict.fromkeys(rule.confidence.values())
     return f"Binds {whom}: {', '.join(words)}. How surely a capture shows it: {' or '.join(sure)}."
@@ -302,6 +302,10 @@ def layers(ways: Mapping[str, Any], messages: Mapping[str, Any], *, revision: st
 # The book ------------------------------------------------------------------------------------------
 
 
+def _span(first: str, last: str) -> str:
+    return first if first == last else f"{first} to {last}"
+
+
 def topics() -> pd.DataFrame:
     """The catalogue by topic. Columns: topic, rules, MUST and SHOULD (with NOT), hints only, revisions."""
     rows: dict[str, list[Any]] = {}
@@ -314,7 +318,7 @@ def topics() -> pd.DataFrame:
         row[2] += not low and one.level[newest].startswith("SHOULD")
         row[3] += low
         row[4] |= {*one.revisions}
-    table = [[name, *row[:4], f"{min(row[4])} to {max(row[4])}"] for name, row in sorted(rows.items())]
+    table = [[name, *row[:4], _span(min(row[4]), max(row[4]))] for name, row in sorted(rows.items())]
     return pd.DataFrame(table, columns=["topic", "rules", "MUST", "SHOULD", "hints only", "revisions"])
 
 
