@@ -11,7 +11,7 @@ _NAMES: Final = frozenset(
     (
         "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "apikey",
         "authorization", "authtoken", "credential", "credentials", "cookie", "cookies", "jwt", "bearer", "assertion",
-        "githubpat", "gitlabpat",
+        "proxyauthorization", "secretkeybase", "sshpass",
         "codeverifier", "devicecode", "privatekey", "secretkey", "accesskey", "accesskeyid", "connectionstring",
     )
 )  # fmt: skip
@@ -30,7 +30,7 @@ _LAST: Final = (
 _KEYS: Final = frozenset(
     (
         "api", "private", "secret", "access", "signing", "encryption", "auth", "account", "master", "openai",
-        "anthropic", "stripe", "service", "subscription", "license", "webhook",
+        "anthropic", "stripe", "service", "subscription", "license", "webhook", "role", "app", "application",
     )
 )  # fmt: skip
 _NO_SECRET: Final = frozenset(
@@ -116,7 +116,7 @@ def is_secret(name: str) -> bool:
         words.pop()  # password2
     if not words:
         return False
-    if words[-1] in _LAST or (words[-1] in ("pass", "pwd") and len(words) > 1):
+    if words[-1] in _LAST or (words[-1] in ("pass", "pwd", "pat") and len(words) > 1):
         return True
     if words[-1] == "id" and words[-3:-1] == ["access", "key"]:
         return True

@@ -10,8 +10,8 @@ every other byte stay. Masked unless ``keep_secrets``:
   ``OPENAI_API_KEY``): a string, or the strings of a list. An object below such a name is left alone, because it is
   mostly a schema that only describes a password. ``progressToken``, page tokens and cursors are none;
 - ``{"name": "API_KEY", "value": ...}`` (in either order), ``--token x``, and JSON inside a string, by the same names;
-- in any string a line ``API_KEY=x``, and one of a header (``Authorization: Bearer x``); where the line of the trace
-  speaks of curl, ``-u user:password``, as two arguments too;
+- in any string a line ``API_KEY=x``, and one of a header (``X-Api-Key: x``), ``Authorization: Bearer x`` also inside a
+  line; where the line of the trace speaks of curl, ``-u user:password``, as two arguments too;
 - in text that is no JSON (stderr, unparsed, bodies) and in the header's ``config``, which holds a command line:
   ``name: value``, ``name=value`` and ``--name value`` with such a name; a private key from BEGIN to END, also
   over the lines of stderr or unparsed text (300 at most: one that has no end was only spoken of).
@@ -61,7 +61,8 @@ Span = tuple[int, int, str]
 """Where a secret begins and ends in a text, and the name of the place."""
 
 _HINT: Final = re.compile(
-    rb"pass|pwd|secret|key|auth|cookie|sig|cred|jwt|bearer|assertion|verifier|device|connection|code=|_pat|\\u00|curl"
+    rb"pass|pwd|secret|key|auth|cookie|sig|cred|jwt|bearer|assertion|verifier|device|connection|code=|pat[\"=:\\]|\\u00|curl"
+    rb"|%[4-7][0-9a-f]"
 )
 _MARKS: Final = (b"\\", b"=", b"@", b"curl")
 _LONG: Final = 200  # bytes: no name of a member is longer
@@ -74,7 +75,8 @@ _USER: Final = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]{0,40})://
 _MEMBER: Final = re.compile(r"(?:[?&#;]|\A(?=\S*&))([^=&#;\s\"'<>?]{1,200})=([^&#\s\"'<>;]+)")
 _NAMED: Final = re.compile(r"(?<![\w.-])([\w.-]{1,200})(?:\\?[\"'])?\s*[:=]\s*")
 _GIVEN: Final = re.compile(
-    r"\\\"([^\"\\]+)|\"((?:[^\"\\]|\\.)+)|'((?:[^'\\]|\\.)+)|((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]+)",
+    r"\\\"([^\"\\]+)|\"((?:[^\"\\]|\\.)+)|'((?:[^'\\]|\\.)+)|((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]++"
+    r"(?:[&;,][^\s\"'\\&;,<>=:]++(?![=:]))*+)",  # what follows a comma is the next pair, or still the value
     re.IGNORECASE,
 )
 _OVER: Final = re.compile(r"[\r\n\"]")
@@ -82,6 +84,10 @@ _LINE: Final = re.compile(
     r"^[ \t]*(?:export[ \t]+)?(?:-{0,2}([A-Za-z][\w.-]{0,200})=|(?i:(?:proxy-)?authorization|(?:set-)?cookie|"
     r"x-[\w-]{0,60}(?:key|token|secret))[ \t]*:[ \t]*)(\S[^\r\n]*)",
     re.MULTILINE,
+)
+_BEARER: Final = re.compile(
+    r"\bauthorization(?:\\?[\"'])?\s{0,9}:\s{0,9}(?:\\?[\"'])?(?:bearer|basic|digest|token)\s{1,9}([^\s\"'\\,;<>{}$\[]+)",
+    re.IGNORECASE,
 )
 _OPTION: Final = re.compile(r"(?<!\S)--?([A-Za-z][\w.-]{0,200})\s+(?!-)")
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w.-]*)")
@@ -96,7 +102,7 @@ _OPEN: Final = re.compile(r"[{\[]")
 _TRIES: Final = 50  # brackets of a text that are looked at as the beginning of JSON
 _STEPS: Final = 24
 _PLACES: Final = 1000  # more are not listed
-_DEEPEST: Final = 4  # JSON in a string in JSON in a string
+_DEEPEST: Final = 8  # JSON in a string in JSON in a string
 
 
 class _Path(NamedTuple):
@@ -207,13 +213,13 @@ class Masks:
             return True
         if not self.defaults:
             return False
-        if no_prose and len(data) > 2000:
-            # long strings matter only where they hold JSON, a pair or an address
-            if b"uthorization:" in data:
-                return True
-            pieces = data.split(b'"')
-            data = b'"'.join(p for p in pieces if len(p) < _LONG or any(mark in p for mark in _MARKS))
         low = data.lower()
+        if no_prose and len(data) > 2000:
+            # long strings matter only where they hold JSON, a pair, an address, or begin as a header does
+            if b"authorization" in low:
+                return True
+            pieces = low.split(b'"')
+            low = b'"'.join(p for p in pieces if len(p) < _LONG or b":" in p[:_LONG] or any(m in p for m in _MARKS))
         return (
             _HINT.search(low) is not None
             or b'"raw_b64' in low
@@ -242,6 +248,7 @@ class Masks:
             found += self._pairs(text)
         else:
             found += self._lines(text)
+            found += [hit.span(1) for hit in _BEARER.finditer(text)] if self.defaults and ":" in text else []
         if prose and self.defaults and "PRIVATE KEY" in text:
             found += private_keys(text)
         if self._curl:
@@ -427,13 +434,21 @@ class Masks:
         return stack[-2].key if len(stack) > 1 and not stack[-2].listed else None
 
     def _header(self, text: str, start: int, end: int, name: str, label: str) -> list[Span]:
-        asked = {normal(name), normal(name.removeprefix("mcp-param-"))}  # an argument's copy goes with it
-        if (self.defaults and is_secret_header(name)) or not asked.isdisjoint(self._keys):
+        argument = name.removeprefix("mcp-param-")  # an argument's copy goes with it
+        asked = not {normal(name), normal(argument)}.isdisjoint(self._keys) or (
+            argument != name and self._given(argument)
+        )
+        if asked or (self.defaults and (is_secret_header(name) or is_secret(argument))):
             scheme = _SCHEME.match(text, start, end)
             start = scheme.end() if scheme else start
             return [] if text[start:end] == MASK else [(start, end, label)]
         value = text[start:end]
         return [(start + a, start + b, at) for a, b, at in self._parts(value, label, prose=False)] if value else []
+
+    def _given(self, argument: str) -> bool:
+        """Is there a path to an argument of this name?"""
+        paths = [path.steps for path in self._paths if path.steps[:2] == ("params", "arguments")]
+        return any(len(steps) == 2 or steps[-1] == "*" or normal(steps[-1]) == normal(argument) for steps in paths)
 
     def _binary(self, text: str, start: int, end: int, label: str) -> list[Span]:
         """Bytes that are no UTF-8 may hold secrets all the same: then all of them go."""

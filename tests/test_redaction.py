@@ -34,7 +34,8 @@ def masked(text: str, *redact: str, event: bool = False, keep_secrets: bool = Fa
     "password PASSWORD dbPassword client_secret clientSecret token access_token refreshToken id_token api_key apikey API-KEY"
     " OPENAI_API_KEY GITHUB_TOKEN aws_secret_access_key AWS_ACCESS_KEY_ID privateKey authorization Cookie x-api-key jwt"
     " code_verifier client_assertion credentials passphrase myaccesstoken PGPASSWORD password2 DB_PASS MYSQL_PWD GITHUB_PAT"
-    " OPENAI_KEY userpassword".split(),
+    " OPENAI_KEY userpassword Proxy-Authorization SECRET_KEY_BASE SUPABASE_SERVICE_ROLE_KEY githubPat AZURE_DEVOPS_PAT"
+    " DD_APP_KEY SSHPASS".split(),
 )
 def test_names_of_credentials(name):
     assert is_secret(name)
@@ -98,7 +99,12 @@ def test_headers():
         ('{"h":["Authorization: Bearer abc","Cookie: a=b","Accept: x"]}', '{"h":["Authorization: Bearer ***","Cookie: ***","Accept: x"]}'),
         (r'{"text":"it is:\n{\"password\": \"a\", \"b\": 1} so"}', r'{"text":"it is:\n{\"password\": \"***\", \"b\": 1} so"}'),
         ('{"d":"The password: words. A token=t in a sentence. The Cookie: header, key=value, {x}"}', None),
+        ('{"m":"sent authorization: bearer abc, got 401; authorization: is needed"}', '{"m":"sent authorization: bearer ***, got 401; authorization: is needed"}'),
+        ('{"d":"Pass Authorization: Bearer <token>, or authorization = ${T}"}', None),
+        ('{"u":"https://h/?%74%6f%6b%65%6e=abc"}', '{"u":"https://h/?%74%6f%6b%65%6e=***"}'),
         # text that is no JSON
+        ("password=a,b;c&d key=v,w", "password=*** key=v,w"),
+        ("password=a,b=c;token=d", "password=***,b=c;token=***"),
         ("start: API_KEY=abc, password: 'two words', Authorization: Bearer q.w", "start: API_KEY=***, password: '***', Authorization: Bearer ***"),
         ("Cookie: a=b; c=d\r\nHost: x", "Cookie: ***\r\nHost: x"),
         ("grant_type=code&client_secret=s&code_verifier=v", "grant_type=code&client_secret=***&code_verifier=***"),
@@ -114,6 +120,18 @@ def test_by_default(text, left):
     assert masked(text) == (text if left is None else left)
     assert masked(masked(text)) == masked(text)
     assert masked(text, keep_secrets=True) == text
+
+
+def test_long_values_and_deep_ones():
+    """What makes most messages cheap to look at, and where JSON in JSON ends, lets nothing through."""
+    pad, long = "z" * 3000, "a" * 300
+    for name in ("AUTHORIZATION: Bearer ", "X-Api-Key: "):
+        text = json.dumps({"pad": pad, "args": [name + long]})
+        assert masked(text) == text.replace(long, MASK)
+    text = '{"password":"abc"}'
+    for _ in range(6):
+        text = json.dumps({"x": text})
+    assert "abc" not in masked(text)
 
 
 def test_command_lines_in_a_header():
@@ -192,7 +210,13 @@ def test_a_private_key_in_one_text_and_one_that_is_only_spoken_of():
 
 def test_an_argument_that_is_copied_into_a_header_is_masked_there_too():
     event = '{"kind":"http","http":{"headers":{"mcp-param-note":"abc","mcp-param-other":"abc"}}}'
-    assert masked(event, "note", event=True) == event.replace("abc", "***", 1)
+    for word in ("note", "params.arguments.note", "/params/arguments/note"):
+        assert masked(event, word, event=True) == event.replace("abc", "***", 1)
+    for word in ("params.arguments", "/params/arguments/*"):
+        assert masked(event, word, event=True) == event.replace("abc", "***")
+    assert masked(event, "result.note", event=True) == event
+    secret = event.replace("note", "passphrase")  # a name of a credential's in a body is one in a header too
+    assert masked(secret, event=True) == secret.replace("abc", "***", 1)
 
 
 MESSAGE = (
