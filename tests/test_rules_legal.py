@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcplab import Trace, check, make_trace
+from mcplab import Trace, check, make_trace, read_trace
 from mcplab.model import Record
 from mcplab.rulebook import examples
 
@@ -125,6 +125,26 @@ def test_nothing_is_broken(name: str) -> None:
     for k in range(1, len(whole.events)):
         for events in (whole.events[k:], whole.events[:-k]):
             assert broken(Record(whole.header, list(events), name="cut")) <= found, k
+
+
+@pytest.mark.parametrize("accept", ["-accept", "accept=application/json, text/event-stream"])
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
+def test_http_sse_without_its_endpoint_event_is_not_streamable_http(revision: str, accept: str, tmp_path) -> None:
+    """HTTP+SSE as later revisions are spoken over it too: an initialize that is answered 202 tells it."""
+    lines = [INITIALIZE.replace("2025-11-25", revision), '{"method":"notifications/initialized"}\n', LIST[2:]]
+    answers = {0: INITIALIZED.replace("2025-11-25", revision), 2: LISTED[2:]}
+    script = 'http transport=sse\nGET\nsse {"event":"endpoint","data":"/messages?id=1"}\n'
+    for number, line in enumerate(lines):
+        script += f"> [{accept}] {line}answer 202\n" + (f"< {answers[number]}" if number in answers else "")
+    whole = examples.record(script, revision)
+    header = {**whole.header, "transport": "streamable-http"}  # a proxy cannot know which of the two it will be
+    for k in range(len(whole.events) - 1):
+        for events in (whole.events[k:], whole.events[: len(whole.events) - k]):
+            assert broken(Record(header, list(events), name="cut")) == set(), k
+    late = Trace(Record(header, list(whole.events[2:]), name="late"))
+    read = read_trace(late.save(tmp_path / "late.jsonl"))
+    for table in (read.messages, late.messages):
+        assert set(table["channel"][table["sender"] == "client"]) == {"SSE (legacy transport)"}
 
 
 def test_the_breach_beside_it_is_found() -> None:

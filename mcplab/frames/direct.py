@@ -368,7 +368,7 @@ def walked(columns: Columns, record: Record, name: str) -> Walked | None:
     initialize = (shells.kind == REQUEST) & (shells.method == INITIALIZE)
     listen = (shells.kind == REQUEST) & (shells.method == shells.methods.get("subscriptions/listen", -1))
     posts = Posts(columns, at, sent, initialize, listen)
-    if posts.http and (posts.at < 0).any():
+    if posts.http and (posts.elsewhere or (posts.at < 0).any()):
         return None
     conn = posts.conn[at]
     walk = Walk(columns, shells, sent, conn, posts)

@@ -77,6 +77,11 @@ class Exchange:
         """Is the response an event stream?"""
         return channels.is_event_stream(self.content_type)
 
+    @property
+    def elsewhere(self) -> bool:
+        """Is ``initialize`` answered on another stream? That is HTTP+SSE, whose endpoint event may not be captured."""
+        return self.initializes and self.status == 202 and "mcp-session-id" not in self.response_headers
+
     def settle(self, *, legacy_sse: bool) -> None:
         """Decide the channel, when all events of the exchange were seen."""
         if legacy_sse and self.method in ("GET", "POST"):

@@ -32,7 +32,8 @@ class Posts:
 
     ``at``: a message's exchange or -1; ``event``: an event's. ``initializes``: does an exchange begin with one?
     ``method``: its number in ``verbs``, ``channel``: in ``channels``. ``conn``: an event's connection, a number in
-    ``conns``. ``header``: the ``MCP-Protocol-Version`` of an exchange's request.
+    ``conns``. ``header``: the ``MCP-Protocol-Version`` of an exchange's request. ``elsewhere``: was an initialize
+    answered 202, as HTTP+SSE does?
     """
 
     def __init__(
@@ -118,6 +119,8 @@ class Posts:
         row = np.full(self._count, -1)
         row[self.at[rows]] = rows
         self.initializes = np.where(row >= 0, initialize[row], False)
+        accepted = (self.status_code[self._fact] == self.statuses.index(202)) if 202 in self.statuses else []
+        self.elsewhere = bool(self.initializes[self.event[np.flatnonzero(accepted)]].any())
         listens = np.where(row >= 0, listen[row], False)
         resumes = np.array([head.last_event is not None for head in self._heads])[self._request]
         ways, self.channel = combined(self.method, self.type_code[self._response], self._answered, listens, resumes)

@@ -161,7 +161,7 @@ class Wire:
 
     def _place(self) -> None:
         assign(self.exchanges)
-        streams = {exchange.conn for exchange in self.exchanges if exchange.endpoint is not None}
+        streams = {one.conn for one in self.exchanges if one.endpoint is not None or one.elsewhere}
         for exchange in self.exchanges:
             exchange.settle(legacy_sse=self.transport == "sse" or exchange.conn in streams)
         homes: dict[str, list[Exchange]] = {}

@@ -61,9 +61,17 @@ def post_accept(m: Fact) -> Outcome:
     missing = [name for name in ("application/json", "text/event-stream") if name not in listed]
     if not missing:
         return KEPT
+    if post.exchange.initializes and _either(post):
+        return UNKNOWN
     wild = "; a wildcard lists no type" if any("*" in name for name in listed) else ""
     shown = repr(post.headers["accept"]) if "accept" in post.headers else "absent"
     return broken(f"Accept is {shown}: {' and '.join(missing)} not listed{wild}")
+
+
+def _either(post: Post) -> bool:
+    """May an initialize be one of HTTP+SSE, whose endpoint event was not captured?"""
+    status = post.exchange.status
+    return status is None or (status >= 400 and status != 406)
 
 
 def get_accept(m: Fact) -> Outcome:
