@@ -54,6 +54,10 @@ SHAPES: Final = re.compile(
     r"|(?<=\bBearer )[\w.~+/=-]{8,}",
     re.DOTALL,
 )
+BEARER: Final = re.compile(
+    r"\bauthorization(?:\\?[\"'])?\s{0,9}:\s{0,9}(?:\\?[\"'])?(?:bearer|basic|digest|token)\s{1,9}([^\s\"'\\,;<>{}$\[]+)",
+    re.IGNORECASE,
+)
 KEY_BEGINS: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 KEY_ENDS: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINES: Final = 300

@@ -41,6 +41,7 @@ from urllib.parse import unquote
 
 from mcplab import jsontext
 from mcplab.credentials import (
+    BEARER,
     CURL_USER,
     KEY_ENDS,
     SHAPES,
@@ -84,10 +85,6 @@ _LINE: Final = re.compile(
     r"^[ \t]*(?:export[ \t]+)?(?:-{0,2}([A-Za-z][\w.-]{0,200})=|(?i:(?:proxy-)?authorization|(?:set-)?cookie|"
     r"x-[\w-]{0,60}(?:key|token|secret))[ \t]*:[ \t]*)(\S[^\r\n]*)",
     re.MULTILINE,
-)
-_BEARER: Final = re.compile(
-    r"\bauthorization(?:\\?[\"'])?\s{0,9}:\s{0,9}(?:\\?[\"'])?(?:bearer|basic|digest|token)\s{1,9}([^\s\"'\\,;<>{}$\[]+)",
-    re.IGNORECASE,
 )
 _OPTION: Final = re.compile(r"(?<!\S)--?([A-Za-z][\w.-]{0,200})\s+(?!-)")
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w.-]*)")
@@ -147,10 +144,9 @@ class Masks:
     def _more(self, word: str) -> None:
         if not word.strip():
             raise UsageError("redact: an empty word; give a key, a /regex/, a path, or tokens")
-        pattern = re.fullmatch(r"/(.+)/(i?)", word, re.DOTALL)
         if word == "tokens":
             self._patterns.append(SHAPES)
-        elif pattern is not None:
+        elif (pattern := re.fullmatch(r"/(.+)/(i?)", word, re.DOTALL)) is not None:
             try:
                 self._patterns.append(re.compile(pattern[1], re.IGNORECASE if pattern[2] else 0))
             except re.error as error:
@@ -229,8 +225,7 @@ class Masks:
 
     def _text(self, text: str, place: str, depth: int, *, prose: bool) -> list[Span]:
         """Secrets in text that may be JSON."""
-        head = text.lstrip(" \t\r\n\ufeff")[:1]
-        if head in ("{", "[") and depth < _DEEPEST and is_json(text.lstrip("\ufeff")):
+        if text.lstrip(" \t\r\n\ufeff")[:1] in ("{", "[") and depth < _DEEPEST and is_json(text.lstrip("\ufeff")):
             return self._spans(text, place=place, depth=depth)
         return self._parts(text, place, prose=prose, depth=depth)
 
@@ -248,7 +243,7 @@ class Masks:
             found += self._pairs(text)
         else:
             found += self._lines(text)
-            found += [hit.span(1) for hit in _BEARER.finditer(text)] if self.defaults and ":" in text else []
+            found += [hit.span(1) for hit in BEARER.finditer(text)] if self.defaults and ":" in text else []
         if prose and self.defaults and "PRIVATE KEY" in text:
             found += private_keys(text)
         if self._curl:
@@ -435,20 +430,18 @@ class Masks:
 
     def _header(self, text: str, start: int, end: int, name: str, label: str) -> list[Span]:
         argument = name.removeprefix("mcp-param-")  # an argument's copy goes with it
-        asked = not {normal(name), normal(argument)}.isdisjoint(self._keys) or (
-            argument != name and self._given(argument)
-        )
+        asked = not self._keys.isdisjoint((normal(name), normal(argument))) or self._given(name)
         if asked or (self.defaults and (is_secret_header(name) or is_secret(argument))):
             scheme = _SCHEME.match(text, start, end)
             start = scheme.end() if scheme else start
             return [] if text[start:end] == MASK else [(start, end, label)]
-        value = text[start:end]
-        return [(start + a, start + b, at) for a, b, at in self._parts(value, label, prose=False)] if value else []
+        return [(start + a, start + b, at) for a, b, at in self._parts(text[start:end], label, prose=False)]
 
-    def _given(self, argument: str) -> bool:
-        """Is there a path to an argument of this name?"""
-        paths = [path.steps for path in self._paths if path.steps[:2] == ("params", "arguments")]
-        return any(len(steps) == 2 or steps[-1] == "*" or normal(steps[-1]) == normal(argument) for steps in paths)
+    def _given(self, header: str) -> bool:
+        """Does a header have a copy of an argument that there is a path to?"""
+        found = [path.steps[2:] for path in self._paths if path.steps[:2] == ("params", "arguments")]
+        name = normal(header.removeprefix("mcp-param-")) if header.startswith("mcp-param-") else None
+        return name is not None and any(not rest or rest[-1] == "*" or normal(rest[-1]) == name for rest in found)
 
     def _binary(self, text: str, start: int, end: int, label: str) -> list[Span]:
         """Bytes that are no UTF-8 may hold secrets all the same: then all of them go."""
