@@ -86,6 +86,8 @@ def test_heads():
     assert head.fields == {"host": "a", "x": "\xff, 2", "content-length": "5"}
     assert head.times == {"x": 2}
     assert head.get("nothing") is None
+    spaced = Framing("request")
+    assert [kind for kind, _ in taken(spaced, [b"POST / HTTP/1.1\r\nContent-Length:\t 2 \t\r\n\r\nab"])[0]][-1] == "end"
     answer = Head(
         b"HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: h2c\r\nContent-Type: Text/HTML; a=b\r\n\r\n", request=False
     )

@@ -55,6 +55,9 @@ FOREIGN = {
     "origin": (403, ask(Origin="https://evil.example")),
     "null origin": (403, ask(Origin="null")),
     "odd origin": (403, ask(Origin="http://[")),
+    "odder origin": (403, ask(Origin="http:evil//localhost")),
+    "odd host": (403, ask(Host="localhost#.evil.example")),
+    "user in host": (403, ask(Host="evil@localhost")),
     "forward proxy": (400, ask(target="http://127.0.0.1/mcp")),
     "connect": (400, ask("CONNECT", "127.0.0.1:80", b"")),
     "websocket": (501, ask("GET", body=b"", Upgrade="websocket", Connection="Upgrade")),
@@ -92,7 +95,7 @@ def test_who_is_let_in(tmp_path):
     with proxied(answer, tmp_path / "t.jsonl", **options) as (proxy, _):
         for more in (
             {"Host": "box.EXAMPLE:99"}, {"Host": "[::1]:7"}, {"Origin": "https://page.example"}, {"Origin": "null"},
-            {"Origin": "http://localhost:6274"}, {"Upgrade": "h2c", "Connection": "Upgrade"},
+            {"Origin": "http://localhost:6274"}, {"Host": "localhost \t"}, {"Origin": "tauri://localhost"}, {"Upgrade": "h2c", "Connection": "Upgrade"},
         ):  # fmt: skip
             with dial(proxy) as client:
                 client.sendall(ask(**more))
@@ -158,6 +161,19 @@ def test_a_server_that_switches(tmp_path):
         client.sendall(ask(Upgrade="h2c", Connection="Upgrade"))
         assert rest(client).startswith(b"HTTP/1.1 502 ")
     assert told(read_trace(tmp_path / "t.jsonl"))[:3] == ["open", "message c2s", "http s2c 502"]
+
+
+def test_an_answer_that_nobody_asked_for(tmp_path):
+    def script(connection: socket.socket) -> None:
+        until(connection, PING)
+        connection.sendall(OK * 2)
+
+    with proxied(script, tmp_path / "t.jsonl") as (proxy, _), dial(proxy) as client:
+        client.sendall(ask())
+        assert rest(client) == OK * 2
+    trace = read_trace(tmp_path / "t.jsonl")
+    assert told(trace)[:5] == ["open", "message c2s", "message s2c 200", "http s2c 200", "unparsed s2c"]
+    assert last(trace, "unparsed").raw == PONG.decode()
 
 
 # Either side's end -----------------------------------------------------------------------------------

@@ -211,8 +211,8 @@ def test_an_answer_that_does_not_wait_for_the_request(tmp_path):
     assert not on_disk(tmp_path / "t.jsonl", b"s3cret")
 
 
-@pytest.mark.parametrize("coding", ["gzip", "br"])
-def test_compressed(coding, tmp_path):
+@pytest.mark.parametrize(("coding", "kept"), [("gzip", False), ("br", False), ("br", True)])
+def test_compressed(coding, kept, tmp_path):
     plain = b'data: {"jsonrpc":"2.0","method":"n1"}\n\ndata: {"jsonrpc":"2.0","method":"n2"}\n\n'
     body = gzip.compress(plain) if coding == "gzip" else b"\x0b\x02\x80not decoded here\x03"
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: {coding}\r\n\r\n".encode()
@@ -224,7 +224,7 @@ def test_compressed(coding, tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exchanges, "decoder", (lambda _: None) if coding == "br" else exchanges.decoder)
-        with proxied(script, tmp_path / "t.jsonl") as (proxy, warnings), dial(proxy) as client:
+        with proxied(script, tmp_path / "t.jsonl", keep_secrets=kept) as (proxy, warnings), dial(proxy) as client:
             client.sendall(ask())
             assert rest(client) == head + body
     trace = read_trace(tmp_path / "t.jsonl")
@@ -233,7 +233,9 @@ def test_compressed(coding, tmp_path):
         assert not warnings
     else:
         assert told(trace) == ["open", "message c2s", "http s2c 200", "close server"]
-        assert last(trace, "http").reason == "br body, kept as it is"
+        reason = "kept as it is" if kept else "not kept, for what cannot be read cannot be masked"
+        assert last(trace, "http").reason == f"br body, {reason}"
+        assert (last(trace, "http").raw_b64 is not UNSET) is kept
         assert "brotli" in warnings[0]
 
 

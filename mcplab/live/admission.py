@@ -6,6 +6,7 @@ page that made its own name point at this machine (DNS rebinding), which sends n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -14,6 +15,10 @@ from urllib.parse import urlsplit
 from mcplab.live.framing import Head
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_BEYOND: Final = re.compile(r"[^\w.:%\[\]-]")
+"""What no host and port is written with: what follows it would pass for a path."""
 
 
 class Refusal(NamedTuple):
@@ -37,8 +42,8 @@ class Admission:
         if "*" not in self._hosts and _name(host) not in self._hosts:
             return Refusal(403, f"Host {host!r} is not allowed here (mcplab proxy --allow-host NAME lets it in)")
         if origin is not None:
-            slashes, authority = origin.partition("//")[1:]
-            local = bool(slashes) and _name(authority) in LOOPBACK
+            scheme, _, authority = origin.partition("//")
+            local = _SCHEME.fullmatch(scheme) is not None and _name(authority) in LOOPBACK
             fine = local or "*" in self._origins or origin.lower() in self._origins
             if not fine:
                 return Refusal(403, f"Origin {origin!r} is not allowed here (mcplab proxy --allow-origin lets it in)")
@@ -58,6 +63,8 @@ class Admission:
 
 @lru_cache(maxsize=256)
 def _name(authority: str) -> str | None:
+    if _BEYOND.search(authority):
+        return None
     try:
         return urlsplit(f"//{authority}").hostname
     except ValueError:

@@ -33,6 +33,8 @@ _JSONRPC: Final = frozenset(("jsonrpc", "method", "result", "error"))
 class Recording(ABC):
     """Where events go as they happen: into memory (``Capture``) or into a file (``recorder.Recorder``)."""
 
+    keeps_secrets = True
+
     def __init__(self) -> None:
         self.started = datetime.now(UTC)
         self._conns = itertools.count(1)

@@ -38,28 +38,33 @@ def _refusal(text: bytes) -> bool:
 class _Body:
     """The recorded copy of a body, decoded as far as can be."""
 
-    def __init__(self, head: Head, warn: Callable[[str], None]) -> None:
+    def __init__(self, head: Head, warn: Callable[[str], None], encoded: bool) -> None:
         self.text = bytearray()
         self.size = 0
         self.note = ""  # why the copy is not what was meant
         codings = head.get("content-encoding")
         self._decoder: Decoder | None = None
+        self._blind = False  # what comes cannot be read, and may not be kept
         if codings is not None:
             self._decoder = decoder(codings)
             if self._decoder is None:
                 need = NEEDS.get(codings.strip().lower())
                 cure = f"; `pip install {need}` beside mcplab decodes it" if need else ""
-                self.note = f"{codings} body, kept as it is"
+                self._blind = not encoded
+                kept = "kept as it is" if encoded else "not kept, for what cannot be read cannot be masked"
+                self.note = f"{codings} body, {kept}"
                 warn(f"bodies in {codings} are relayed but cannot be read here{cure}")
 
     def pieces(self, data: bytes) -> list[bytes]:
         """What these bytes stand for."""
+        if self._blind:
+            return []
         if self._decoder is None:
             return [data]
         try:
             return list(self._decoder.feed(data))
         except ValueError as error:
-            self.note, self._decoder = f"the body cannot be decoded: {error}", None
+            self.note, self._blind = f"the body cannot be decoded: {error}", True
             return []
 
     def keep(self, data: bytes) -> None:
@@ -73,16 +78,22 @@ class _Body:
 
 
 class Exchange:
-    """One request with its response. ``add(kind, **fields)`` writes an event of its connection to the trace."""
+    """One request with its response. ``add(kind, **fields)`` writes an event of its connection to the trace.
 
-    def __init__(self, add: Callable[..., Any], name: str, head: Head, warn: Callable[[str], None]) -> None:
+    ``encoded``: keep a body in a coding that cannot be decoded here, with whatever secrets are in it.
+    """
+
+    def __init__(
+        self, add: Callable[..., Any], name: str, head: Head, warn: Callable[[str], None], encoded: bool
+    ) -> None:
         self.name = name
         self.head = head
         self.status: int | None = None
         self._add = add
         self._warn = warn
         self._asked = False  # is the request in the trace?
-        self._sent = _Body(head, warn)
+        self._encoded = encoded
+        self._sent = _Body(head, warn, encoded)
         self._answer: _Answer | None = None
         self.request_over = False
         self.over = False
@@ -125,7 +136,7 @@ class Exchange:
             self._add("http", dir="c2s", http=self._facts())
             self._asked = True
         self.status = head.status
-        self._answer = _Answer(self._add, self.name, head, self._warn)
+        self._answer = _Answer(self._add, self.name, head, self._warn, self._encoded)
 
     def body(self, data: bytes, *, open_ended: bool = False) -> None:
         """A piece of the response's body; ``open_ended``: only the connection's end will end it."""
@@ -166,12 +177,14 @@ class Exchange:
 class _Answer:
     """A response: an event stream event by event, any other body when it is complete."""
 
-    def __init__(self, add: Callable[..., Any], name: str, head: Head, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, add: Callable[..., Any], name: str, head: Head, warn: Callable[[str], None], encoded: bool
+    ) -> None:
         self._add = add
         self._warn = warn
         self._head = head
         self._name = name
-        self._held = _Body(head, warn)
+        self._held = _Body(head, warn, encoded)
         self._facts = response_facts(name, head)
         self._short = Http(status=head.status, exchange=name)
         self._said = False  # is the body's message in the trace?

@@ -73,7 +73,7 @@ class Head:
         self.target += url.decode("latin-1")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        low, text = _lower(name), value.decode("latin-1")
+        low, text = _lower(name), value.decode("latin-1").strip(" \t")  # white space round a value is none of it
         if low in self.fields:
             self.times[low] = self.times.get(low, 1) + 1
             text = f"{self.fields[low]}, {text}"

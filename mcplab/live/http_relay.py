@@ -170,7 +170,8 @@ class ClientSide(asyncio.Protocol):
         """A request begins: let in or refused. Its head as it goes on."""
         head = self._framing.head
         assert head is not None
-        exchange = self._current = Exchange(self.add, self.hub.recorder.exchange(), head, self.hub.note)
+        name, encoded = self.hub.recorder.exchange(), self.hub.recorder.keeps_secrets
+        exchange = self._current = Exchange(self.add, name, head, self.hub.note, encoded)
         self.pending.append(exchange)
         refusal = self.hub.admission.refusal(head)
         if refusal is not None:
@@ -409,6 +410,8 @@ class ServerSide(asyncio.Protocol):
                         client.add("http", dir="s2c", http=response_facts(None, head))
                 elif kind == "body" and self._exchange is not None:
                     self._exchange.body(body, open_ended=framing.until_close)
+                elif kind == "body":
+                    client.add("unparsed", dir="s2c", **raw(body))
                 elif kind == "end" and self._exchange is not None:
                     self._exchange.end()
                     self._exchange = None

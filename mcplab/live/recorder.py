@@ -65,6 +65,7 @@ class Recorder(Recording):
         """
         super().__init__()
         self._masks = Masks(redact, keep_secrets=keep_secrets)
+        self.keeps_secrets = keep_secrets
         self._warn = warn
         self._lock = threading.Lock()
         self._header = {**self.head(str(header.get("transport", "stdio"))), **header}
