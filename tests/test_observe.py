@@ -345,6 +345,9 @@ def test_nothing_stays_even_if_the_command_is_killed(made, tmp_path):
         time.sleep(0.1)
     assert not any(map(running, json.loads(noted.read_text())))
     assert within(tmp_path) == []
+    while list(tmp_path.glob("mcplab-observe-*")) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not list(tmp_path.glob("mcplab-observe-*"))
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,15 @@
 
 On Linux that program adopts every process below it whose parent has ended (``PR_SET_CHILD_SUBREAPER``): no double fork,
 session, folder or environment of its own takes one away, and nothing is left when the program has no child left. Where
-we die, in whatever way, the system tells it to end. Elsewhere there is the process group of the client only.
+we die, in whatever way, the system tells it to end, and it removes our folder too. Elsewhere there is the process group
+of the client only.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,13 +26,14 @@ _LONGEST: Final = 10.0
 
 
 def start(
-    words: Sequence[str], *, patience: float, cwd: Path, env: Mapping[str, str], stdout: IO[bytes]
+    words: Sequence[str], *, patience: float, folder: Path, cwd: Path, env: Mapping[str, str], stdout: IO[bytes]
 ) -> subprocess.Popen[bytes]:
     """Start a command under that program, whose exit status is the command's; stderr goes to ``stdout`` too.
 
-    ``patience``: seconds in which what the command has started may end by itself once the command has.
+    ``patience``: seconds in which what the command has started may end by itself once the command has. ``folder``: is
+    removed in the end if we are gone by then.
     """
-    program = [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(patience), *words]
+    program = [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(patience), str(folder), *words]
     return subprocess.Popen(
         program, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=stdout, stderr=subprocess.STDOUT,
         start_new_session=True,
@@ -119,4 +122,7 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(_kept(sys.argv[3:], float(sys.argv[2]), int(sys.argv[1])))
+    code = _kept(sys.argv[4:], float(sys.argv[2]), int(sys.argv[1]))
+    if os.getppid() != int(sys.argv[1]):
+        shutil.rmtree(sys.argv[3], ignore_errors=True)
+    sys.exit(code)

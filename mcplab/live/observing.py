@@ -66,9 +66,7 @@ def observe(
     It runs in a private folder (HOME too) that is removed afterwards, with a clean environment: no credentials, usage
     reports off, everything but this machine out of reach where the system can do that (``unshare``, over stdio), else
     through a proxy that is not there. Every process that it started is gone when this returns, daemons too (Linux;
-    elsewhere its process group). On Linux they end as well if this process is killed; its folder then stays. A signal
-    is the program's own affair: one that ends by an exception (SIGINT does, ``mcplab observe`` sees to SIGTERM and
-    SIGHUP) removes the folder.
+    elsewhere its process group). On Linux they end as well, and the folder goes, if this process is killed.
 
     Args:
         client: a name (``mcplab observe --list``), or the path of a recipe.
@@ -208,7 +206,9 @@ class _Run:
         shut = ["unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"] if self._isolated else []
         work = self._folder / "work"
         with output.open("wb") as file:
-            return descendants.start([*shut, *words], patience=patience, cwd=work, env=env, stdout=file)
+            return descendants.start(
+                [*shut, *words], patience=patience, folder=self._folder, cwd=work, env=env, stdout=file
+            )
 
     def version(self) -> str:
         """What a program from the PATH says of its version, once the client has run; "" where it says none."""
