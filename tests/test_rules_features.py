@@ -61,6 +61,12 @@ def test_a_ping_that_never_came_back_is_broken_where_later_requests_were_answere
     assert verdicts(nothing_after, "ping.answered") == ["unknown"]
 
 
+def test_a_ping_whose_result_holds_something_is_a_hint() -> None:
+    script = TOOLS + '> {"id":1,"method":"ping"}\n< {"id":1,"result":%s}\nclose\n'
+    assert verdicts(script % '{"_meta":{}}', "ping.answered", hints=True) == ["kept"]
+    assert verdicts(script % '{"ok":true}', "ping.answered", hints=True) == ["hint"]
+
+
 def test_an_error_of_the_http_layer_is_no_answer_to_a_ping() -> None:
     script = (
         'http session=s\nhandshake server={}\n> {"id":1,"method":"ping"}\n'

@@ -33,7 +33,8 @@ def answered(m: Fact) -> Outcome:
     if m.again:
         return None
     if m.kind == "result":
-        return KEPT
+        more = [name for name in m.result if name != "_meta"]
+        return broken(f"the result holds {', '.join(more)}"[:200], confidence="low") if more else KEPT
     if m.post is not None and m.post.exchange.status is not None and m.post.exchange.status >= 400:
         return None  # HTTP refused the request before the ping was one: a session that is gone, a missing header
     early = session.initialized is None
