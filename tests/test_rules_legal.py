@@ -154,10 +154,12 @@ def test_the_breach_beside_it_is_found() -> None:
         "jsonrpc.request-id-reuse": f"{SESSION}{LIST}{LISTED}{LIST}{LISTED}",
         "http.notification-202": f'{SESSION}> {{"method":"notifications/x"}}\nanswer 204\n',
         "jsonrpc.response-id-matches": f'{TOOLS}> {{"id":2}}\n< {{"id":3,"error":{{"code":-32600,"message":"m"}}}}\nclose\n',
+        # over HTTP too, where nobody can know every request: a JSON body answers what was POSTed
+        "jsonrpc.response-id-matches ": f"{SESSION}{LIST}{LISTED.replace('1', '2')}",
         "pagination.cursor-from-server": f'{TOOLS}> {{"id":2,"method":"tools/list","params":{{"cursor":"1"}}}}\n',
     }
     for rule, script in said.items():
-        assert rule in {found for found, _ in broken(examples.record(script, "2025-11-25"))}, rule
+        assert rule.strip() in {found for found, _ in broken(examples.record(script, "2025-11-25"))}, rule
     script = MODERN + call(1) + call(2) + asks(1, "k") + asks(2, "j") + call(3, ',"inputResponses":{}') + "close\n"
     assert "mrtr.responses-given" in {found for found, _ in broken(examples.record(script, "2026-07-28"))}
 

@@ -71,7 +71,8 @@ def post_accept(m: Fact) -> Outcome:
 def _either(post: Post) -> bool:
     """May an initialize be one of HTTP+SSE, whose endpoint event was not captured?"""
     status = post.exchange.status
-    return status is None or (status >= 400 and status != 406)
+    told = status == 406 or media_type(post.answer_headers) == "application/json"  # HTTP+SSE refuses in plain text
+    return status is None or (status >= 400 and not told)
 
 
 def get_accept(m: Fact) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from mcplab import spec
+from mcplab import channels, spec
 from mcplab.model import ABSENT
 from mcplab.rulebook.checks.recall import Recent
 from mcplab.rulebook.facts import Fact, Ids
@@ -204,7 +204,22 @@ def response_id_matches(m: Fact) -> Outcome:
         return None  # what the refusal carries is free before the message was taken
     if m.kind == "error" and (m.sender, type(ident), str(ident)) in m.session.memory.get("jsonrpc.unread", ()):
         return None  # it refuses what was no request
+    posted = _alone_in(m)
+    if posted is not None:
+        return broken(
+            f"id {_short(ident)} in the JSON body that answers a request with id {_short(_ident(posted))}",
+            related=(posted.seq,),
+        )
     return broken(f"no request with id {_short(ident)} was sent to the {m.sender}") if m.session.whole else UNKNOWN
+
+
+def _alone_in(m: Fact) -> Fact | None:
+    """The one message of a POST whose JSON body is this result: it answers nothing else (Streamable HTTP)."""
+    post = m.post
+    if post is None or m.kind != "result" or m.part is not None or len(post.facts) != 1:
+        return None
+    json_body = post.exchange.channel == channels.POST_JSON and post.exchange.content_type is not None
+    return post.request if json_body else None
 
 
 def response_once(m: Fact) -> Outcome:
