@@ -232,7 +232,8 @@ class ClientSide(asyncio.Protocol):
                     lambda: server, to.host, to.port, ssl=to.tls, server_hostname=to.host if to.tls else None
                 )
         except (OSError, TimeoutError) as error:
-            self._unreachable(why(error) if str(error) else "no connection in time")
+            cure = "; --cafile FILE trusts a certificate of one's own" * isinstance(error, ssl.SSLCertVerificationError)
+            self._unreachable(f"{why(error)}{cure}" if str(error) else "no connection in time")
             return
         assert server.transport is not None
         if self.over:
