@@ -256,4 +256,11 @@ def gate(revision: str, client: Any = UNKNOWN, server: Any = UNKNOWN) -> Gate:
     for name, value in (("client", client), ("server", server)):
         if isinstance(value, Sentinel) and value is not ABSENT and value is not UNKNOWN:
             raise UsageError(f"{name}={value!r}: a declaration is a JSON value, ABSENT or UNKNOWN")
+        if not isinstance(value, Sentinel):
+            try:
+                jsontext.dumps(value)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise UsageError(
+                    f"{name} is no JSON value ({error}); a declaration is one, ABSENT or UNKNOWN"
+                ) from None
     return Gate(revision, client, server)

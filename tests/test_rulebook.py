@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import mcplab
-from mcplab import SpecError, TraceError, check, exercised, explain, make_trace, read_trace, rules, tiers, what_if
+from mcplab import SpecError, TraceError, check, exercised, explain, gate, make_trace, read_trace, rules, tiers, what_if
 from mcplab.frames.links import links
 from mcplab.frames.wire import Wire
-from mcplab.model import COLUMNS, Record
+from mcplab.model import COLUMNS, MCPLabError, Record
 from mcplab.rulebook import examples
 from mcplab.rulebook.catalogue import CONFIDENCES, LEVELS, PARTIES, catalogue, find
 from mcplab.rulebook.engine import Run
@@ -477,3 +477,14 @@ def test_a_ping_before_the_handshake_is_judged_though_the_beginning_was_not_seen
     )
     found = check(mcplab.read_trace(text + "\n"), rules="ping.answered")
     assert found.loc[found["verdict"] == "broken", ["seq", "revision"]].values.tolist() == [[1, "2025-06-18"]]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [lambda t: check("a.jsonl"), lambda t: check(None), lambda t: check([t, 5]), lambda t: check(t, rules=[5]),
+     lambda t: explain(t, None), lambda t: explain(t, 2.5), lambda t: explain([t], 1), lambda t: exercised(5),  # type: ignore
+     lambda t: what_if(t, [5]), lambda t: what_if(t, None), lambda t: gate("2025-11-25", server=object())],  # type: ignore
+)  # fmt: skip
+def test_wrong_use_is_one_line(ask) -> None:
+    with pytest.raises(MCPLabError, match=r"^[^\n]{20,}$"):
+        ask(make_trace(shake({})))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 import pandas as pd
 
+from mcplab.model import ArgumentError, TraceError
 from mcplab.rulebook import explained, used
 from mcplab.rulebook.explained import Explanation
 from mcplab.rulebook.tables import findings, many, plan_of, rules
@@ -32,13 +33,20 @@ def check(
 
     Raises:
         SpecError: no such rule, or no such revision.
+        TraceError: ``trace`` is none.
     """
     options = {"rules": rules, "revision": revision, "hints": hints}
     return many(_each(trace), **options)
 
 
-def _each(trace: Any) -> Iterable[Any]:
-    return [trace] if hasattr(trace, "record") else trace
+def _each(trace: Any) -> list[Any]:
+    """The traces of ``trace``, a ``Trace`` or several."""
+    several = isinstance(trace, Iterable) and not isinstance(trace, (str, bytes)) and not hasattr(trace, "record")
+    found = list(trace) if several else [trace]
+    for one in found:
+        if not hasattr(one, "record"):
+            raise TraceError(f"a {type(one).__name__} is no trace; read_trace and read_traces make some of files")
+    return found
 
 
 def explain(trace: Any, seq: int | str) -> Explanation:
@@ -52,11 +60,16 @@ def explain(trace: Any, seq: int | str) -> Explanation:
     Raises:
         TraceError: no message of the trace has this seq, or of a method: no revision can be told.
         SpecError: no revision has such a method.
+        ArgumentError: ``seq`` is neither.
     """
+    if not hasattr(trace, "record"):
+        raise TraceError(f"a {type(trace).__name__} is no trace; of several give one, such as traces[0]")
     tables = trace.tables
+    if isinstance(seq, bool) or not isinstance(seq, (str, SupportsIndex)):
+        raise ArgumentError(f"seq={seq!r}: it is the seq of a message, or a method such as 'resources/list'")
     if isinstance(seq, str):
         return explained.explain_method(tables.wire, tables.links, trace.name, seq, plan_of(None))
-    return explained.explain(tables.wire, tables.links, trace.name, int(seq), plan_of(None))
+    return explained.explain(tables.wire, tables.links, trace.name, seq.__index__(), plan_of(None))
 
 
 def exercised(trace: Any) -> pd.DataFrame:
@@ -81,6 +94,10 @@ def what_if(trace: Any, drop: Iterable[str] | str) -> pd.DataFrame:
 
     Raises:
         SpecError: ``drop`` names what is no path.
+        ArgumentError: ``drop`` holds no texts.
     """
-    parts = [used.what_if(one.tables.wire, one.tables.links, one.name, drop) for one in _each(trace)]
+    paths = [drop] if isinstance(drop, str) else list(drop) if isinstance(drop, Iterable) else [drop]
+    if not all(isinstance(path, str) for path in paths):
+        raise ArgumentError(f"drop={drop!r}: capability paths such as ['resources.subscribe']")
+    parts = [used.what_if(one.tables.wire, one.tables.links, one.name, paths) for one in _each(trace)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(used.WHAT_IF))

@@ -44,8 +44,11 @@ def wanted(names: Iterable[str] | str | None) -> tuple[str, ...] | None:
     """
     if names is None:
         return None
+    asked = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
+    if not all(isinstance(name, str) for name in asked):
+        raise SpecError(f"rules={names!r}: ids or their first words, such as ['gate', 'ping.answered']")
     found: list[str] = []
-    for name in [names] if isinstance(names, str) else names:
+    for name in asked:
         below = [rule for rule in catalogue() if rule == name or rule.startswith(f"{name}.")]
         found.extend(below or [find(name).id])
     return tuple(dict.fromkeys(found))

@@ -213,9 +213,8 @@ def _without(value: Any, keys: list[str]) -> Any:
     return {key: _without(inner, keys[1:]) if key == keys[0] else inner for key, inner in value.items()}
 
 
-def what_if(wire: Wire, links: dict[str, Link], name: str, drop: Iterable[str]) -> pd.DataFrame:
-    """Messages that kept to the contract and would not have, had nobody declared the paths in ``drop``."""
-    paths = [drop] if isinstance(drop, str) else list(drop)
+def what_if(wire: Wire, links: dict[str, Link], name: str, paths: list[str]) -> pd.DataFrame:
+    """Messages that kept to the contract and would not have, had nobody declared the paths."""
     for path in paths:
         spec.split(path)  # a SpecError for what is no path
     rows: list[tuple[Any, ...]] = []
