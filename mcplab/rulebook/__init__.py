@@ -96,7 +96,7 @@ def what_if(trace: Any, drop: Iterable[str] | str) -> pd.DataFrame:
         SpecError: ``drop`` names what is no path.
         ArgumentError: ``drop`` holds no texts.
     """
-    paths = [drop] if isinstance(drop, str) else list(drop) if isinstance(drop, Iterable) else [drop]
+    paths: list[Any] = [drop] if isinstance(drop, str) else list(drop) if isinstance(drop, Iterable) else [drop]
     if not all(isinstance(path, str) for path in paths):
         raise ArgumentError(f"drop={drop!r}: capability paths such as ['resources.subscribe']")
     parts = [used.what_if(one.tables.wire, one.tables.links, one.name, paths) for one in _each(trace)]
