@@ -80,7 +80,7 @@ _GIVEN: Final = re.compile(
     r"(?:[&;,][^\s\"'\\&;,<>=:]++(?![=:]))*+)",  # what follows a comma is the next pair, or still the value
     re.IGNORECASE,
 )
-_OVER: Final = re.compile(r"[\r\n\"]")
+_OVER: Final = re.compile(r"\"|\r?\n(?![ \t])|\r(?!\n)")  # a header may go on in a line that begins with a space
 _LINE: Final = re.compile(
     r"^[ \t]*(?:export[ \t]+)?(?:-{0,2}([A-Za-z][\w.-]{0,200})=|(?i:(?:proxy-)?authorization|(?:set-)?cookie|"
     r"x-[\w-]{0,60}(?:key|token|secret))[ \t]*:[ \t]*)(\S[^\r\n]*)",
@@ -435,7 +435,7 @@ class Masks:
             scheme = _SCHEME.match(text, start, end)
             start = scheme.end() if scheme else start
             return [] if text[start:end] == MASK else [(start, end, label)]
-        return [(start + a, start + b, at) for a, b, at in self._parts(text[start:end], label, prose=False)]
+        return [(start + a, start + b, at) for a, b, at in self._parts(text[start:end], label, prose=True)]
 
     def _given(self, header: str) -> bool:
         """Does a header have a copy of an argument that there is a path to?"""

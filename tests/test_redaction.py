@@ -66,6 +66,8 @@ def test_headers():
         assert is_secret_header(name)
     for name in ("WWW-Authenticate", "Mcp-Session-Id", "Accept", "Host", "Sec-WebSocket-Key"):
         assert not is_secret_header(name)
+    agent = '{"kind":"http","http":{"headers":{"user-agent":"x (token=a; key b)"}}}'
+    assert masked(agent, event=True) == agent.replace("token=a", "token=***")
     event = '{"kind":"http","http":{"path":"/m?token=a&session_id=b","headers":{"authorization":"Bearer abc","cookie":"a=b; c=d"}}}'
     assert masked(event, event=True) == event.replace("token=a", "token=***").replace(
         "Bearer abc", "Bearer ***"
@@ -107,6 +109,7 @@ def test_headers():
         ("password=a,b=c;token=d", "password=***,b=c;token=***"),
         ("start: API_KEY=abc, password: 'two words', Authorization: Bearer q.w", "start: API_KEY=***, password: '***', Authorization: Bearer ***"),
         ("Cookie: a=b; c=d\r\nHost: x", "Cookie: ***\r\nHost: x"),
+        ("Authorization: Bearer\r\n abc\r\n\tdef\r\nHost: x", "Authorization: Bearer\r\n ***\r\nHost: x"),
         ("grant_type=code&client_secret=s&code_verifier=v", "grant_type=code&client_secret=***&code_verifier=***"),
         ('2026 [info] sent {"params":{"password":"two words"}} (token "abc")', '2026 [info] sent {"params":{"password":"***"}} (token "abc")'),
         ('{"a": "password": "x"', '{"a": "password": "***"'),
