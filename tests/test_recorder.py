@@ -117,6 +117,20 @@ def test_what_stands_there_already_is_left_alone(tmp_path):
     assert stat.S_IMODE(empty.stat().st_mode) == 0o600
 
 
+def test_recorders_that_begin_at_the_same_moment_have_a_file_each(tmp_path):
+    """A new file is empty for a moment, and one that is there may be: neither is for two."""
+    for given in (False, True):
+        path = tmp_path / f"{given}.jsonl"
+        if given:
+            path.touch()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Recorder, "_write", lambda self, line: None)  # nothing of it is written yet
+            first = Recorder(path, header={"transport": "stdio"})
+            second = Recorder(path, header={"transport": "stdio"})
+        with first, second:
+            assert (first.path, second.path) == (path, tmp_path / f"{given}-2.jsonl")
+
+
 def test_more_places_than_the_header_has_room_for(tmp_path):
     with Recorder(tmp_path / "t.jsonl", header=HEADER) as recorder:
         for number in range(100):

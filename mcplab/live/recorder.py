@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
 import sys
@@ -188,18 +189,33 @@ def _opened(path: Path) -> tuple[Path, int]:
     number = 1
     name = path
     while True:
+        fd = -1
         try:
-            return name, os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o600)
+            fd = os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             facts = os.stat(name) if name.exists() else os.lstat(name)  # a link to nowhere is somebody's too
-        if stat.S_ISREG(facts.st_mode) and facts.st_size == 0:
-            fd = os.open(name, flags)
-            os.fchmod(fd, 0o600)
-            return name, fd
-        if stat.S_ISCHR(facts.st_mode) or stat.S_ISFIFO(facts.st_mode):
-            return name, os.open(name, flags | os.O_NONBLOCK)
+            if stat.S_ISCHR(facts.st_mode) or stat.S_ISFIFO(facts.st_mode):
+                return name, os.open(name, flags | os.O_NONBLOCK)
+            if stat.S_ISREG(facts.st_mode) and facts.st_size == 0:
+                fd = os.open(name, flags)
+        if fd >= 0:
+            if _empty(fd):
+                os.fchmod(fd, 0o600)
+                return name, fd
+            os.close(fd)
         number += 1
         name = path.with_name(f"{path.stem}-{number}{path.suffix}")
+
+
+def _empty(fd: int) -> bool:
+    """Is there nothing in it, and no other recorder about to begin? A client may start two servers at a time."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks
+    return os.fstat(fd).st_size == 0
 
 
 def _facts(fields: dict[str, Any]) -> dict[str, Any]:
