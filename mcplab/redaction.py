@@ -65,6 +65,7 @@ _HINT: Final = re.compile(
     rb"pass|pwd|secret|key|auth|cookie|sig|cred|jwt|bearer|assertion|verifier|device|connection|code=|pat[\"=:\\]|\\u00|curl"
     rb"|%[4-7][0-9a-f]"
 )
+_BEGINS: Final = re.compile(rb"[ \t]*(?:(?:set-)?cookie|x-[\w-]{0,60}(?:key|token|secret))[ \t]*:")
 _MARKS: Final = (b"\\", b"=", b"@", b"curl")
 _LONG: Final = 200  # bytes: no name of a member is longer
 
@@ -97,7 +98,6 @@ _FACTS: Final = frozenset(
 _PROSE: Final = frozenset(("raw", "reason", "data", "comment", "path", "stopped"))
 _OPEN: Final = re.compile(r"[{\[]")
 _TRIES: Final = 50  # brackets of a text that are looked at as the beginning of JSON
-_STEPS: Final = 24
 _PLACES: Final = 1000  # more are not listed
 _DEEPEST: Final = 8  # JSON in a string in JSON in a string
 
@@ -215,7 +215,7 @@ class Masks:
             if b"authorization" in low:
                 return True
             pieces = low.split(b'"')
-            low = b'"'.join(p for p in pieces if len(p) < _LONG or b":" in p[:_LONG] or any(m in p for m in _MARKS))
+            low = b'"'.join(p for p in pieces if len(p) < _LONG or _BEGINS.match(p) or any(m in p for m in _MARKS))
         return (
             _HINT.search(low) is not None
             or b'"raw_b64' in low
@@ -458,7 +458,7 @@ MASKS: Final = Masks()
 
 def _steps(stack: list[_Frame]) -> list[Any]:
     """Keys and positions on the way, outermost first; of hostile depths the first ones."""
-    return [frame.at if frame.listed else frame.key for frame in stack[:_STEPS]]
+    return [frame.at if frame.listed else frame.key for frame in stack[:24]]
 
 
 def _label(place: str, steps: Iterable[str | int]) -> str:
