@@ -112,6 +112,15 @@ def test_what_is_left_alone(tmp_path, text, message):
     assert list(tmp_path.iterdir()) == [config]
 
 
+def test_without_a_backup_nothing_is_changed(tmp_path):
+    config = tmp_path / "c.json"
+    config.write_text(CONFIGS["most"])
+    (tmp_path / "c.json.mcplab-backup").mkdir()
+    with pytest.raises(MCPLabError, match=r"mcplab-backup: cannot be written \(.*\), so nothing was changed"):
+        wrap(config, "a", tmp_path / "o.jsonl")
+    assert config.read_text() == CONFIGS["most"]
+
+
 def test_the_commands_and_that_the_configuration_works(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))

@@ -68,7 +68,11 @@ def wrap(config: Path, server: str, output: Path, options: Sequence[str] = ()) -
     backup = path.with_name(path.name + BACKUP)
     if text != before:
         if all(_tapped(_plain(before, config), one) is None for one in entries):
-            shutil.copy2(path, backup)
+            try:
+                shutil.copyfile(path, backup)
+                shutil.copystat(path, backup)
+            except OSError as error:
+                raise _unwritable(backup, error) from None
         _write(path, text)
     return Wrapped([server], text != before, backup)
 
@@ -251,4 +255,8 @@ def _write(path: Path, text: str) -> None:
                 os.unlink(name)
             raise
     except OSError as error:
-        raise MCPLabError(f"{path}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> MCPLabError:
+    return MCPLabError(f"{path}: cannot be written ({(error.strerror or str(error)).lower()}), so nothing was changed")
