@@ -131,6 +131,15 @@ def test_recorders_that_begin_at_the_same_moment_have_a_file_each(tmp_path):
             assert (first.path, second.path) == (path, tmp_path / f"{given}-2.jsonl")
 
 
+def test_the_header_is_kept_up_to_date_wherever_the_process_goes(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Recorder("t.jsonl", header={"transport": "stdio"}) as recorder:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        recorder.text("c1", "c2s", b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"token":"abc"}}')
+    assert read_trace(tmp_path / "t.jsonl").header["redacted"] == ["msg.params.token"]
+
+
 def test_more_places_than_the_header_has_room_for(tmp_path):
     with Recorder(tmp_path / "t.jsonl", header=HEADER) as recorder:
         for number in range(100):

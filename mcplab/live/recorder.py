@@ -80,6 +80,7 @@ class Recorder(Recording):
         self.lost = 0
         try:
             self.path, self._fd = _opened(self.path)
+            self._place = self.path.absolute()  # wherever the process goes meanwhile
             self._write(self._head())
         except OSError as error:
             self._fail(error)
@@ -163,7 +164,7 @@ class Recorder(Recording):
         if len(line) != self._room:
             return
         with contextlib.suppress(OSError):
-            fd = os.open(self.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fd = os.open(self._place, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 if os.path.sameopenfile(fd, self._fd):
                     os.pwrite(fd, line, 0)
