@@ -11,7 +11,7 @@ import pandas as pd
 
 from mcplab import rulebook
 from mcplab.exports import as_text
-from mcplab.model import MCPLabError, SpecError
+from mcplab.model import SpecError, UsageError
 from mcplab.rulebook.catalogue import find
 from mcplab.told import safe
 from mcplab.traces import Traces, read_traces
@@ -25,7 +25,7 @@ def check_text(
     traces: list[str], *, format: str = "text", rule: list[str] | None = None, level: str = "MUST",
     revision: str | None = None, baseline: Path | None = None, hints: bool = False,
 ) -> tuple[str, int, list[str]]:  # fmt: skip
-    """The findings of some files as text, the exit status, and a line for each file that could not be read.
+    """The findings of some files as text, the exit status, and a line for each file that was not read, or not wholly.
 
     The status: 0 nothing is broken, 1 a rule of that level is, 3 a file could not be read.
 
@@ -54,6 +54,11 @@ def check_text(
     fresh = shown[pd.Series([key not in known for key in _keys(shown)], index=shown.index, dtype="bool")]
     status = 3 if len(read.failed) else int((fresh["verdict"] == "broken").any())
     unread = [error if file in error else f"{file}: {error}" for file, error in read.failed.itertuples(index=False)]
+    for one in read:
+        read_lines = set(one.record.linenos) if one.record.unread else ()
+        if lost := [line for line in one.record.unread if line.line not in read_lines]:
+            more = ", ..." * (len(lost) > 1)
+            unread.append(f"what could not be read of {one.name}: line {lost[0].line}{more}: {lost[0].reason}")
     return _FORMATTED[format](found, shown, fresh, read), status, unread
 
 
@@ -90,9 +95,15 @@ def _known(baseline: Path | None) -> set[tuple[Any, ...]]:
         return set()
     try:
         rows = json.loads(baseline.read_text(encoding="utf-8"))
-        return {tuple(row.get(key) for key in _KEY) for row in rows}
-    except (OSError, ValueError, AttributeError) as error:
-        raise MCPLabError(f"{baseline}: no baseline ({error}); write one with mcplab check --format json") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{baseline}: no baseline ({error}); write one with mcplab check --format json") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UsageError(f"{baseline}: no baseline (no list of findings); write one with mcplab check --format json")
+    return {
+        tuple(row.get(key) for key in _KEY)
+        for row in rows
+        if not any(type(row.get(key)) in (list, dict) for key in _KEY)
+    }
 
 
 def _text(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:

@@ -14,7 +14,7 @@ import mcplab
 from mcplab import SpecError, TraceError, check, exercised, explain, gate, make_trace, read_trace, rules, tiers, what_if
 from mcplab.frames.links import links
 from mcplab.frames.wire import Wire
-from mcplab.model import COLUMNS, MCPLabError, Record
+from mcplab.model import COLUMNS, MCPLabError, Record, UsageError
 from mcplab.rulebook import examples
 from mcplab.rulebook.catalogue import CONFIDENCES, LEVELS, PARTIES, catalogue, find
 from mcplab.rulebook.engine import Run
@@ -408,6 +408,9 @@ def test_commands(tmp_path: Path) -> None:
     baseline.write_text(known, encoding="utf-8")
     assert [row["rule"] for row in json.loads(known)] == ["gate.tools-request"]
     assert check_text([str(bad)], baseline=baseline)[1] == 0
+    baseline.write_text("[1]", encoding="utf-8")
+    with pytest.raises(UsageError, match="no baseline"):
+        check_text([str(bad)], baseline=baseline)
     assert "gate.tools-request" in check_text([str(bad)], format="junit")[0]
     assert check_text([str(bad)], format="md")[0].startswith("| trace |")
     assert check_text([str(bad)], format="csv")[0].startswith("rule,")

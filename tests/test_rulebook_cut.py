@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mcplab import read_trace
 from mcplab.formats import read
 from mcplab.formats.source import load
 from mcplab.frames.links import links
@@ -72,3 +73,21 @@ def test_kept_loses_its_ground_with_the_handshake(rule) -> None:
         answered = max(n for n, event in enumerate(events) if '"serverInfo"' in event.text)
         for k in range(answered + 1, len(events)):
             assert (rule.id, revision) not in judged(record, events[k:])[1], k
+
+
+def test_a_line_that_cannot_be_read_accuses_nobody(captures: list[Path]) -> None:
+    def broken(lines: list[str]) -> set[tuple]:
+        table = read_trace("\n".join(lines).encode()).findings
+        table = table[table["verdict"] == "broken"]
+        return set(zip(table["rule"], table["seq"], strict=True))
+
+    before = set()
+    for path in captures[::9]:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        whole = broken(lines)
+        for k in range(1, len(lines)):
+            half = lines[k][: len(lines[k]) // 2]
+            found = broken([*lines[:k], half, *lines[k + 1 :]])
+            assert found <= whole, (path.name, k)
+            before |= {one for one in found if k < one[1]}
+    assert before  # what a part shows alone still counts

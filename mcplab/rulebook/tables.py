@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from mcplab.formats import native
 from mcplab.frames.links import Link
+from mcplab.frames.links import links as links_of
 from mcplab.frames.sparse import Sparse
 from mcplab.frames.table import build, empty
 from mcplab.frames.wire import Wire
-from mcplab.model import COLUMNS, SpecError
+from mcplab.model import COLUMNS, Record, SpecError
 from mcplab.progress import over
 from mcplab.rulebook import examples
 from mcplab.rulebook.board import Board, Found, Many
@@ -22,6 +26,9 @@ from mcplab.rulebook.engine import Run
 from mcplab.rulebook.plan import Plan
 from mcplab.rulebook.stretches import Swift
 from mcplab.spec import REVISIONS, is_revision
+
+PARTS = 100
+"""Parts of a damaged trace that are judged alone; a breach in a later one is unknown."""
 
 
 @cache
@@ -72,10 +79,35 @@ def findings(
         raise SpecError(f"no revision {revision!r}: the published ones are {', '.join(REVISIONS)}")
     plan = plan_of(wanted(rules)) if hints or rules is not None else certain()
     run = Run(wire, links, plan, revision) if isinstance(wire, Wire) else Swift(wire, links, plan, revision)
+    if isinstance(wire, Wire) and (holes := _holes(wire.record)):
+        _doubt(run, wire.record, holes, revision)
     columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["findings"]}
     for instance in dict.fromkeys(link.instance for link in links.values()):
         add(columns, run, instance, name, hints=hints)
     return build("findings", columns)
+
+
+def _holes(record: Record) -> list[int]:
+    """Where lines of a trace file could not be read: positions in its events, between two of them."""
+    if not record.unread or not len(record.linenos) or record.format != native.NAME:
+        return []
+    lines, read = list(record.linenos), set(record.linenos)  # a line may be read and still have a fault
+    found = {bisect(lines, one.line) for one in record.unread if one.line not in read}
+    return sorted(found - {0, len(lines)})
+
+
+def _doubt(run: Run, record: Record, holes: list[int], revision: str | None) -> None:
+    """What was lost may be just what a breach is missing: it counts only where a part without a hole shows it alone."""
+    sure: set[tuple[int, str | None, int, int | None]] = set()
+    for begin, end in list(pairwise([0, *holes, len(record.events)]))[:PARTS]:
+        part = Wire(Record(record.header, record.events[begin:end], name=record.name))
+        alone = Run(part, links_of(part, record.name), run.plan, revision)
+        for (_, said), board in alone.boards.items():
+            sure.update((one.rule, said, one.seq, one.part) for one in board.broken)
+    for (_, said), board in run.boards.items():
+        for one in board.broken:
+            board.unknown[one.rule] += (one.rule, said, one.seq, one.part) not in sure
+        board.broken = [one for one in board.broken if (one.rule, said, one.seq, one.part) in sure]
 
 
 def add(columns: dict[str, list[Any]], run: Run, instance: str, name: str, *, hints: bool = False) -> None:
@@ -176,7 +208,7 @@ def many(traces: Iterable[Any], **options: Any) -> pd.DataFrame:
 def one(trace: Any, **options: Any) -> pd.DataFrame:
     """``findings`` of one trace."""
     tables = trace.tables
-    sparse = tables.sparse
+    sparse = None if tables.record.unread else tables.sparse
     if sparse is not None:
         return findings(sparse, sparse.walked.links, trace.name, **options)
     return findings(tables.wire, tables.links, trace.name, **options)
