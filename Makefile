@@ -114,7 +114,7 @@ browser: $(READY_BROWSER)
 check: $(READY_TEST)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/python scripts/check_types.py
+	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python --min-severity error --summary=none
 	$(BIN)/python -m pytest -p no:cacheprovider tests/test_layers.py
 
 lab: $(READY)

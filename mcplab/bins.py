@@ -96,7 +96,7 @@ def _by_seq(marks: Marks, chosen: np.ndarray, steps: int | None) -> pd.DataFrame
     order = np.argsort(first)  # in the wire's order
     shown = known[order] if steps is None else known[order][-steps:]
     place = pd.Index(shown, name="seq", dtype="int64")
-    return _frame(marks, np.flatnonzero(chosen), place.get_indexer(seqs), chosen, len(shown), place)
+    return _frame(marks, np.flatnonzero(chosen), place.get_indexer(pd.Index(seqs)), chosen, len(shown), place)
 
 
 def _frame(

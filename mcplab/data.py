@@ -91,7 +91,8 @@ def registry(folder: Path | None = None) -> list[Row]:
             names = [field.name for field in fields(Row)]
             if reader.fieldnames != names:
                 raise MCPLabError(f"{file}: the columns are {reader.fieldnames}, not {names}")
-            return [Row(**{**line, "bytes": int(line["bytes"])}) for line in reader]
+            lines: list[dict[str, Any]] = [{**line, "bytes": int(line["bytes"])} for line in reader]
+            return [Row(**line) for line in lines]
     except (OSError, UnicodeDecodeError, TypeError, ValueError) as error:
         raise MCPLabError(f"{file}: the registry cannot be read ({error}); restore it from the repository") from error
 
@@ -169,8 +170,8 @@ def _header_facts(line: bytes) -> dict[str, str]:
     if not (isinstance(header, dict) and header.get("format") == "mcplab-trace"):
         return {}
     client = header.get("client") or {}
-    stated = {**header, "client": client.get("name"), "version": client.get("version")}
-    return {name: stated[name] if isinstance(stated.get(name), str) else "" for name in _HEADER_COLUMNS}
+    stated: dict[str, Any] = {**header, "client": client.get("name"), "version": client.get("version")}
+    return {name: said if isinstance(said := stated.get(name), str) else "" for name in _HEADER_COLUMNS}
 
 
 def _recipes(folder: Path) -> dict[str, list[str]]:

@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def _records(claims: pd.DataFrame) -> list[Row]:
-    return claims.astype(object).where(claims.notna(), None).to_dict("records")
+    return claims.astype(object).where(claims.notna(), None).to_dict("records")  # type: ignore
 
 
 @cache

@@ -96,7 +96,7 @@ def methods(traces: Any, claims: pd.DataFrame | None = None) -> str:
 def _documents(claims: pd.DataFrame | None) -> str:
     if claims is None or claims.empty:
         return ""
-    rows = claims[["source", "date"]].astype(object).where(claims[["source", "date"]].notna(), None)
+    rows = claims[["source", "date"]].astype(object).where(claims[["source", "date"]].notna(), None)  # type: ignore[arg-type]
     cited = [f"{safe(source)} ({date or 'no date'})" for source, date in rows.drop_duplicates().itertuples(index=False)]
     shown = "; ".join(cited[:8]) + (f"; and {len(cited) - 8} more" if len(cited) > 8 else "")
     return f"Documents and published tables, {count(len(claims), 'statement')}: {shown}."

@@ -86,7 +86,7 @@ def rules_text(name: str | None = None) -> str:
 
 def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     clean = frame[list(_KEY)].astype(object)
-    clean = clean.where(clean.notna(), None)
+    clean = clean.where(clean.notna(), None)  # type: ignore[arg-type]
     return [tuple(row) for row in clean.itertuples(index=False)]
 
 
@@ -122,7 +122,7 @@ def _text(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: T
 
 
 def _json(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
-    clean = shown.astype(object).where(shown.notna(), None)
+    clean = shown.astype(object).where(shown.notna(), None)  # type: ignore[arg-type]
     return json.dumps(clean.to_dict("records"), indent=1, default=int).replace("\x7f", "\\u007f")
 
 

@@ -13,7 +13,7 @@ pip -c constraints.txt $("$venv/bin/python" - "$constraints" <<'P'
 """The tests' own tools, as pyproject.toml's extra names them, but for those that only make check and make wheel use."""
 import sys, tomllib
 test = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"]
-print(*(t.split(";")[0].replace(" ", "") for t in test if not t.startswith(("build", "pyright", "ruff"))))
+print(*(t.split(";")[0].replace(" ", "") for t in test if not t.startswith(("build", "pyrefly", "ruff"))))
 P
 )
 exec "$venv/bin/python" -m pytest -n "${JOBS:-logical}" --maxprocesses 8 "$@" ${TEST_ARGS:-}

@@ -227,7 +227,7 @@ class _Writer:
             whose = {row["instance"]: (row["client"], row["client_version"]) for row in rows}
             breaches = self._findings.take(tables, whose)
         for row in made:
-            row["broken"] = breaches.get(row["instance"])
+            row["broken"] = breaches.get(str(row["instance"]))
             for column, values in columns["instances"].items():
                 values.append(row[column])
         self._bytes += sum(len(row.raw) for row in wire.rows)

@@ -266,7 +266,7 @@ class Corpus:
     def _connect(self, duckdb: Any) -> Any:
         folder = tempfile.mkdtemp(prefix="mcplab-corpus-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        settings = {
+        settings: dict[str, Any] = {
             "memory_limit": self._memory, "temp_directory": folder,
             "autoinstall_known_extensions": False, "autoload_known_extensions": False,
         }  # fmt: skip
@@ -446,8 +446,5 @@ def _frame(name: str, rows: pa.Table) -> pd.DataFrame:
 
 def _plain(rows: pa.Table) -> pd.DataFrame:
     """An answer of DuckDB as pandas has it everywhere else here."""
-    types = {
-        pa.string(): pd.StringDtype(na_value=float("nan")),
-        pa.large_string(): pd.StringDtype(na_value=float("nan")),
-    }
-    return rows.to_pandas(types_mapper=types.get)
+    texts: Any = pd.StringDtype(na_value=float("nan"))  # type: ignore[call-arg]  # the stubs are of an older pandas
+    return rows.to_pandas(types_mapper={pa.string(): texts, pa.large_string(): texts}.get)

@@ -59,7 +59,8 @@ def _event(item: Mapping[str, Any], exchange: int, seq: int) -> Event:
     """One event by hand; ``exchange``: number of the latest one."""
     if "kind" not in item:
         raise TraceError(f"message {seq}: an object without a kind is no event; a message is a pair with its sender")
-    fields, http = dict(item), item.get("http")
+    fields = dict(item)
+    http: Any = item.get("http")
     if isinstance(http, Mapping) and "exchange" not in http:
         begins = item.get("dir") == "c2s" and "method" in http
         fields["http"] = http = {**http, "exchange": f"x{max(exchange + begins, 1)}"}

@@ -84,7 +84,8 @@ class _Transcript:
     def __init__(self, number: int, block: list[str], builder: Builder) -> None:
         self.builder = builder
         self.number = number
-        self.method, self.url, self.data = "", "", None
+        self.method, self.url = "", ""
+        self.data: str | None = None
         self.headers: list[tuple[str, str]] = []
         self.redirected = False  # then the same body is sent again
         used = 0

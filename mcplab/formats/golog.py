@@ -6,6 +6,7 @@ It writes what it decoded and encoded again, so a message's own bytes are not in
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from msgspec import UNSET
 
@@ -32,7 +33,7 @@ def sniff(data: bytes) -> bool:
 def read(source: Source, *, tz: str | None = None) -> Record:
     """Read the log. ``read`` is client to server where the log is the server's, which an ``initialize`` tells."""
     builder = Builder(source, NAME)
-    found = []
+    found: list[tuple[int, str | None, str, Any]] = []
     state = direction.Directions()
     votes = []
     times: dict[int, str] = {}

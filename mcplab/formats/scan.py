@@ -81,7 +81,7 @@ def scan(found: list[str]) -> Iterator[Found]:
             continue
         stop = text.find("\n", pos)
         stop = len(text) if stop < 0 else stop
-        made = None
+        made, end = None, stop
         if fresh and text[first] in "{[":
             line = text[first:stop].strip(_BLANK)
             heads = look(line.encode("utf-8", "surrogateescape")) if line[-1] in "}]" else ""

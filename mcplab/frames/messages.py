@@ -36,8 +36,8 @@ def add_messages(
     exchange_key: list[str | None] = []
     http_method: list[str | None] = []
     if not wire.http:
-        status = [None] * len(at)
-        content = exchange_key = http_method = [None] * len(at)
+        for column in (status, content, exchange_key, http_method):
+            column += [None] * len(at)
     for n in at if wire.http else ():
         http = events[n].http
         exchange = wire.exchange_of[n]

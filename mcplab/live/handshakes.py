@@ -100,7 +100,7 @@ async def handshake_async(
         results = []
         failure: HandshakeError | None = None
         try:
-            agreed = await talk.negotiate(mode)
+            await talk.negotiate(mode)
             if listen:
                 opened = await talk.listen()
                 results += [] if opened is None else [opened]
@@ -126,6 +126,8 @@ async def handshake_async(
         if failure is not None:
             failure.trace = trace_of(record)
             raise failure
+    agreed = talk.agreed
+    assert agreed is not None
     return Handshake(
         record=record,
         mode="auto" if mode == "auto" else "forced",

@@ -64,7 +64,8 @@ class Probe:
         if transport not in ("stdio", "http"):
             raise UsageError(f"transport={transport!r}: a probe speaks stdio or http")
         options["versions"] = tuple(options.get("versions", ()))
-        self.config = config or Config(**{"name": NAME, **options})
+        options.setdefault("name", NAME)
+        self.config = config or Config(**options)
         self.transport = transport
         self.url: str = ""
         self._listen = listen

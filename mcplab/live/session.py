@@ -186,11 +186,11 @@ class Conversation:
                 notifications=tuple(self.notifications[before:]),
             )
             more = self._inputs(answer.result)
-            if more is None:
-                break
+            if more is None or rounds == ROUNDS:
+                self._remember(answer)
+                return answer
             extra = more
-        self._remember(answer)
-        return answer
+        raise AssertionError(ROUNDS)
 
     async def pause(self, seconds: float) -> None:
         """Wait, and take in what the server sends meanwhile. The time does not count against the timeout."""

@@ -263,7 +263,7 @@ def _client(
         for step in steps:
             if step.kind and step.to == step.at + 1:
                 spots = [step.at * _APART + _half(step.before, pen), step.to * _APART - _half(step.after, pen)]
-                style = {"color": colours[step.kind], "zorder": 2, "gid": f"step:{step.kind}", **_LINES[step.kind]}
+                style = _LINES[step.kind] | {"color": colours[step.kind], "zorder": 2, "gid": f"step:{step.kind}"}
                 ax.add_artist(Line2D(spots, [y + 0.5] * 2, solid_capstyle="butt", **style))
         for at, version in enumerate(part.versions):
             if version in whos:

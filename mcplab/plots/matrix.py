@@ -229,7 +229,7 @@ def read_declarations(ax: Axes) -> pd.DataFrame:
     place: dict[tuple[str, Hashable], tuple[float, float]] = {}
     for line in lines:
         name = str(line.get_gid())
-        seen = (line.get_marker(), to_rgba(line.get_markerfacecolor()), to_rgba(line.get_markeredgecolor()))
+        seen: Any = (line.get_marker(), to_rgba(line.get_markerfacecolor()), to_rgba(line.get_markeredgecolor()))
         where = identity(name)
         (state if name.startswith("cell:") else commonest)[where] = marks.get(seen, "unreadable")
         if name.startswith("cell:"):

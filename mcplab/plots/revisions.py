@@ -51,7 +51,7 @@ def releases(frame: pd.DataFrame) -> list[Release]:
         raise ValueError("nothing to draw: the frame has no connections")
     names = ["client", "client_version", "offered", "selected", "discovery", "discovery_detail", "mode"]
     columns: dict[str, list[Any]] = {
-        name: frame[name].astype(object).where(frame[name].notna(), None).tolist()
+        name: frame[name].astype(object).where(frame[name].notna(), None).tolist()  # type: ignore[arg-type]
         if name in frame
         else [None] * len(frame)
         for name in names

@@ -5,7 +5,7 @@ Pure arrays: nothing here draws, and nothing here loops over messages.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -134,7 +134,7 @@ def build(
     )
 
 
-_OPTIONAL = {
+_OPTIONAL: dict[str, Any] = {
     "trace": "", "instance": "", "conn": "", "part": pd.NA, "ts": pd.NaT, "method": None, "reply_to": pd.NA,
     "reply_part": pd.NA, "group": pd.NA, "status": pd.NA, "content_type": None, "sender": None, "activity": "none",
 }  # fmt: skip
@@ -145,7 +145,7 @@ _PLACE = ["trace", "seq", "part"]
 
 def _keys(frame: pd.DataFrame, seq: str = "seq", part: str = "part") -> pd.MultiIndex:
     """Where a message stands, as (trace, seq, part); a message outside of a batch has part -1."""
-    whole = frame.assign(trace=frame.get("trace", ""), part=frame.get(part, pd.NA))
+    whole = frame.assign(trace=frame.get("trace", ""), part=frame.get(part, pd.NA))  # type: ignore[arg-type]
     return pd.MultiIndex.from_arrays(
         [
             whole["trace"].astype(object),
@@ -163,7 +163,7 @@ def _grouped(messages: pd.DataFrame, exchanges: pd.DataFrame) -> pd.DataFrame:
     rounds = exchanges[exchanges["group"].notna()]
     found = pd.Series(rounds["group"].to_numpy(), index=_keys(rounds))
     at = found.index.get_indexer(_keys(messages))
-    group = pd.array(found.to_numpy()[np.maximum(at, 0)], dtype="Int64")
+    group = pd.array(found.tolist(), dtype="Int64")[np.maximum(at, 0)]
     group[at < 0] = pd.NA
     return messages.assign(group=group)
 
@@ -196,7 +196,7 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
 def _micros(stamps: pd.Series) -> np.ndarray:
     """Microseconds since 1970; the smallest integer where there is no time."""
     times = pd.DatetimeIndex(pd.to_datetime(stamps, utc=True))
-    return np.asarray(times.as_unit("us").asi8, dtype=np.int64)
+    return np.asarray(times.as_unit("us").asi8, dtype=np.int64)  # type: ignore[attr-defined]
 
 
 def _origins(parts: list[pd.DataFrame], stamps: list[np.ndarray], *, aligned: bool) -> dict[str, int]:

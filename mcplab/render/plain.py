@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
@@ -138,7 +139,7 @@ def _activity(one: Facts, now: bool) -> str:
     return f"{counted}, {day} {clock(one.first)} to {until} UTC ({span:.3g} s{ago})"
 
 
-def clock(moment: pd.Timestamp) -> str:
+def clock(moment: datetime) -> str:
     """``11:16:20.057``."""
     return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}"
 

@@ -82,10 +82,10 @@ def headline(frame: pd.DataFrame) -> str:
     if frame.shape[1] == 0:
         return "No declaration was captured"
     root = frame.loc["$"]
-    known = int((root != "unknown").sum())
+    known = int((root != "unknown").to_numpy().sum())
     noun = "column" if frame.columns.nlevels == 1 else "release"
     parts = []
-    if nothing := int((root == "empty").sum()):
+    if nothing := int((root == "empty").to_numpy().sum()):
         parts.append(f"{nothing} of {count(known, noun)} {'declares' if nothing == 1 else 'declare'} nothing")
     if varied := int((frame == "varies").any().sum()):
         parts.append(f"{varied} of {known} {'varies' if varied == 1 else 'vary'} from run to run")

@@ -58,7 +58,7 @@ def disproof(found: pd.DataFrame, traces: Traces) -> Told:
             f"Why this is called wrong: {row.why}.",
         ]  # fmt: skip
         shown: list[str] = []
-        for name, seq in proofs(row.evidence):
+        for name, seq in proofs(str(row.evidence)):
             trace = next((one for one in traces if one.name == name), None)
             settings = "" if trace is None else json.dumps(configuration(trace), ensure_ascii=False)
             if trace is not None and settings not in shown:

@@ -229,7 +229,7 @@ class Panel(ui.VBox):
         """Where the picked segment now stands; None: nowhere."""
         if self.picked is None:
             return None
-        at = int(strips.starts.get_indexer([self.picked[1]])[0])
+        at = int(strips.starts.get_indexer([self.picked[1]])[0])  # type: ignore[arg-type]
         return (self.picked[0], at) if at >= 0 else None
 
     def _list(self) -> None:

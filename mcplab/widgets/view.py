@@ -117,5 +117,5 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _micros(times: pd.Series) -> np.ndarray:
-    stamps = pd.DatetimeIndex(times).tz_localize(None).as_unit("us").asi8
+    stamps = pd.DatetimeIndex(times).tz_localize(None).as_unit("us").asi8  # type: ignore[attr-defined]
     return np.where(stamps == np.iinfo("int64").min, NO_TIME, stamps)

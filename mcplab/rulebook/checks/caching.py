@@ -44,7 +44,7 @@ def ttl_value(m: Fact) -> Outcome:
         return broken("ttlMs is no number")
     if value < 0:
         return broken(f"ttlMs is {value}")
-    if isinstance(value, float) and not value.is_integer():
+    if value % 1:
         return broken(f"ttlMs is {value}", confidence="low")
     return KEPT
 

@@ -8,7 +8,7 @@ from mcplab.model import ABSENT
 from mcplab.rulebook.checks.recall import stamp
 from mcplab.rulebook.checks.tasks import related
 from mcplab.rulebook.facts import Fact
-from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
+from mcplab.rulebook.outcome import KEPT, UNKNOWN, Broken, Outcome, broken
 from mcplab.rulebook.past import key
 from mcplab.rulebook.taskbook import TERMINAL, Task, book, target
 
@@ -117,7 +117,7 @@ def input_required_fetch(m: Fact) -> Outcome:
     if m.kind == "request":
         task = target(m)
         return KEPT if task is not None and task.waits is not None else None
-    said = []
+    said: list[Broken | str] = []
     for who, task in _tasks(m):
         if task.waits is None or (task.fetched is not None and task.fetched > task.waits) or _pending(m, task):
             continue
