@@ -382,3 +382,20 @@ def test_a_capture_that_breaks_a_table_stops_no_other(a_day, tmp_path, monkeypat
     kept = corpus.build(a_day, tmp_path / "whole").select(instance=list(found.instances["instance"]))
     for table in ("connections", "declarations", "exchanges", "findings"):
         assert_frame_equal(getattr(found, table), getattr(kept, table))
+
+
+def test_a_line_that_cannot_be_read_accuses_nobody_here_either(tmp_path):
+    asked = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    opening = stories.hello({}, {"tools": {}})
+    trace = make_trace([{"kind": "open"}, *opening, ("client", asked), {"kind": "close"}])
+    trace.save(tmp_path / "whole.jsonl")
+    lines = (tmp_path / "whole.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    at = next(n for n, line in enumerate(lines) if "notifications/initialized" in line)
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "a.jsonl").write_text("".join([*lines[:at], lines[at][:60] + "\n", *lines[at + 1 :]]))
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "a.jsonl").write_text("".join([*lines[:at], *lines[at + 1 :]]))
+    for folder, broken in (("half", False), ("none", True)):
+        found = corpus.build(tmp_path / folder, tmp_path / f"{folder}-corpus").findings
+        assert_frame_equal(found, read_traces(tmp_path / folder).findings)
+        assert ("broken" in set(found["verdict"])) == broken

@@ -17,7 +17,7 @@ from mcplab.model import COLUMNS
 from mcplab.rulebook.board import Board
 from mcplab.rulebook.engine import MEMO, Run
 from mcplab.rulebook.keys import Keyring
-from mcplab.rulebook.tables import add, certain
+from mcplab.rulebook.tables import add, certain, doubt
 from mcplab.spec import REVISIONS
 
 EXTRA: Final = ("client", "client_version")
@@ -79,6 +79,7 @@ class Findings:
     def take(self, tables: Tables, whose: dict[str, tuple[str | None, str | None]]) -> dict[str, int]:
         """Judge a capture. ``whose``: instance -> client and version. Returns instance -> breaches."""
         run = _Run(tables, self._memory)
+        doubt(run, tables.record)
         boards: dict[str, list[tuple[str | None, Board]]] = {name: [] for name in whose}
         for revision in [*REVISIONS, None]:
             for instance in whose:

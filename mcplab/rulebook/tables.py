@@ -79,8 +79,8 @@ def findings(
         raise SpecError(f"no revision {revision!r}: the published ones are {', '.join(REVISIONS)}")
     plan = plan_of(wanted(rules)) if hints or rules is not None else certain()
     run = Run(wire, links, plan, revision) if isinstance(wire, Wire) else Swift(wire, links, plan, revision)
-    if isinstance(wire, Wire) and (holes := _holes(wire.record)):
-        _doubt(run, wire.record, holes, revision)
+    if isinstance(wire, Wire):
+        doubt(run, wire.record, revision)
     columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["findings"]}
     for instance in dict.fromkeys(link.instance for link in links.values()):
         add(columns, run, instance, name, hints=hints)
@@ -96,8 +96,12 @@ def _holes(record: Record) -> list[int]:
     return sorted(found - {0, len(lines)})
 
 
-def _doubt(run: Run, record: Record, holes: list[int], revision: str | None) -> None:
-    """What was lost may be just what a breach is missing: it counts only where a part without a hole shows it alone."""
+def doubt(run: Run, record: Record, revision: str | None = None) -> None:
+    """What lines of a file that could not be read said may be just what a breach is missing: where there are such, it
+    counts only where a part of the capture without a hole shows it alone, and is unknown elsewhere."""
+    holes = _holes(record)
+    if not holes:
+        return
     sure: set[tuple[int, str | None, int, int | None]] = set()
     for begin, end in list(pairwise([0, *holes, len(record.events)]))[:PARTS]:
         part = Wire(Record(record.header, record.events[begin:end], name=record.name))
