@@ -139,8 +139,10 @@ class Trace:
 
     # writing and showing
 
-    def save(self, path: str | os.PathLike[str], format: str = native.NAME) -> Path:
+    def save(self, path: str | os.PathLike[str], format: str = native.NAME, *, mode: int = 0o666) -> Path:
         """Write the capture; message texts stay byte for byte. Returns the path. ``formats.WRITERS`` names the formats.
+
+        ``mode``: of the file, less what the process masks (0o600: for nobody else, as recorders do it).
 
         Raises:
             TraceError: the format cannot be written, or the file cannot.
@@ -153,7 +155,7 @@ class Trace:
             raise TraceError(
                 f"{target}: cannot be written ({(error.strerror or str(error)).lower()}); choose another path"
             ) from None
-        write_whole(target, pieces)
+        write_whole(target, pieces, mode)
         return target
 
     def _answers(self) -> dict[int, int]:

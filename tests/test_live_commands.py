@@ -122,3 +122,18 @@ def test_nothing_heavy_loads_with_the_commands():
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_what_it_saves_is_masked_and_for_nobody_else(app, tmp_path):
+    file = tmp_path / "t.jsonl"
+    with serving() as server:
+        words = [
+            "handshake",
+            server.url,
+            "--request",
+            'tools/call {"name": "echo", "arguments": {"api_key": "s3cr3t-1"}}',
+        ]
+        assert CliRunner().invoke(app, [*words, "-o", str(file)]).exit_code == 0
+    assert "s3cr3t-1" not in file.read_text(encoding="utf-8")
+    assert read_trace(file).header["redacted"]
+    assert file.stat().st_mode & 0o777 == 0o600

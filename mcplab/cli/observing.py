@@ -145,7 +145,7 @@ def observe(
     ran = trace.header["client"]
     note(f"{ran['name']} {ran.get('version', '(version unknown)')}, {trace.header['label']}, {transport}")
     if output is not None:
-        wrote([trace.save(output)])
+        wrote([trace.save(output, mode=0o600)])
     if challenge:
         used = exercised(trace)
         show(used[used["party"] == "client"], kind, columns=["path", "outcome", "n", "worked", "refused", "why"])

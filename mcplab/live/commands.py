@@ -47,7 +47,7 @@ def handshake_command(
     listen: Annotated[bool, typer.Option(help="Open the stream on which the server may speak unasked.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds for all of it; pauses do not count.")] = 30,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Save the trace there, of a failure too.")
+        Path | None, typer.Option("-o", "--output", help="Save the trace there, credentials masked, of a failure too.")
     ] = None,
 ) -> None:
     """Connect to a server as a client, and show what both said.
@@ -86,10 +86,10 @@ def handshake_command(
         )
     except HandshakeError as error:
         if output is not None and error.trace is not None:
-            error.trace.save(output)
+            error.trace.redacted().save(output, mode=0o600)
         raise
     if output is not None:
-        done.trace.save(output)
+        done.trace.redacted().save(output, mode=0o600)
     for line in summary(done):
         typer.echo(line)
 
