@@ -20,6 +20,7 @@ _HOME = {
     "GateError": "model",
     "ClaimsError": "model",
     "SpecError": "model",
+    "DrawError": "model",
     "ExportError": "model",
     "Trace": "traces",
     "Traces": "traces",

@@ -19,6 +19,7 @@ from msgspec import UNSET, UnsetType
 #   ├── GateError               a message was not sent: nobody declared what it needs
 #   ├── ClaimsError             a note or a published table cannot be read
 #   ├── SpecError               the protocol data does not know what was asked for
+#   ├── DrawError               a frame or an option that cannot be drawn; a ValueError too
 #   ├── ExportError             a figure or table cannot be written
 #   └── UsageError                an argument is none of those that can be (the command line exits with 2)
 #       ├── ArgumentError       ... of a question about traces; a TraceError too
@@ -55,6 +56,10 @@ class ClaimsError(MCPLabError):
 
 class SpecError(MCPLabError):
     """The protocol data does not know the revision, method or path that was asked for."""
+
+
+class DrawError(MCPLabError, ValueError):
+    """A frame or an option that cannot be drawn, or a frame in which there is nothing to draw."""
 
 
 class ExportError(MCPLabError):

@@ -54,9 +54,13 @@ def convert(
     chrome-trace opens in Perfetto, mermaid is the ladder of its first messages as Mermaid text; neither is read back.
     The text of every message stays as it is, byte for byte. What the source cannot tell is noted on stderr.
     """  # fmt: skip
+    from mcplab.formats import WRITERS
+    from mcplab.model import ArgumentError
     from mcplab.sources import resolve
     from mcplab.traces import read_trace
 
+    if to not in (*WRITERS, "mermaid"):
+        raise ArgumentError(f"no format {to!r} to write; formats that can be written: {', '.join(WRITERS)}, mermaid")
     trace = read_trace(resolve(source), format=read_as, tz=tz)
     if to == "mermaid":
         from mcplab.render import mermaid

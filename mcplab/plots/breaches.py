@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import blended_transform_factory
 
 from mcplab.look import STATES, UNKNOWN_HATCH, Ground, Look
+from mcplab.model import DrawError
 from mcplab.plots import margins, paper
 from mcplab.plots.cells import Cells
 from mcplab.plots.paper import MONO, SMALL, Key, fitting, measure, pin, put, put_row
@@ -98,7 +99,7 @@ def findings(
 
     Raises
     ------
-    ValueError
+    DrawError
         A column is missing, nobody says which client an instance is, or there is nothing to draw.
     """
     tally = count(frame, connections, rules)
@@ -115,13 +116,13 @@ def count(frame: pd.DataFrame, connections: pd.DataFrame | None = None, rules: I
     """Count instances by rule, party that broke it, release and verdict."""
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
-        raise ValueError(f"this is no findings frame: it has no column {missing[0]!r}")
+        raise DrawError(f"this is no findings frame: it has no column {missing[0]!r}")
     rows = _named(frame, connections)
     wanted = None if rules is None else list(rules)
     drawn = rows[rows["verdict"].isin(["broken", "hint"]) if wanted is None else rows["rule"].isin(wanted)]
     if drawn.empty:
         why = "no rule is broken" if wanted is None else f"the frame has none of the rules {', '.join(wanted)}"
-        raise ValueError(f"nothing to draw: {why}; rules=[...] names rules whose verdicts to draw")
+        raise DrawError(f"nothing to draw: {why}; rules=[...] names rules whose verdicts to draw")
     rows = rows[rows["rule"].isin(set(drawn["rule"]))]
     order = _rows(rows)
     places: dict[tuple[Row, Hashable], dict[Any, set[str]]] = {}
@@ -154,7 +155,7 @@ def _named(frame: pd.DataFrame, connections: pd.DataFrame | None) -> pd.DataFram
         who = connections[["trace", "instance", *names]].drop_duplicates(["trace", "instance"])
         frame = frame.drop(columns=names, errors="ignore").merge(who, on=["trace", "instance"], how="left")
     elif any(name not in frame.columns for name in names):
-        raise ValueError("nobody says which client an instance is: give connections=traces.connections")
+        raise DrawError("nobody says which client an instance is: give connections=traces.connections")
     return frame.assign(**{name: [shown(value) for value in frame[name]] for name in names})
 
 

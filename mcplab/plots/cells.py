@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 import pandas as pd
 
 from mcplab.look import CELLS
+from mcplab.model import DrawError
 from mcplab.plots.releases import NAMELESS, Who, shown, whos
 
 _STEP = re.compile(r'\.?[A-Za-z0-9_-]+|\["(?:[^"\\]|\\.)*"\]')
@@ -45,16 +46,16 @@ class Cells(NamedTuple):
 def prepare(frame: pd.DataFrame, *, order: str, show_all: bool) -> Cells:
     """Check the frame and put it in drawing order.
 
-    Raises ``ValueError`` for cells that hold no state, and for rows or columns that are there twice.
+    Raises ``DrawError`` for cells that hold no state, and for rows or columns that are there twice.
     """
     if not frame.index.is_unique or not frame.columns.is_unique:
-        raise ValueError("this is no comparison: a path or a column is there twice")
+        raise DrawError("this is no comparison: a path or a column is there twice")
     words = frame.astype(object).to_numpy()
     strange = sorted({repr(word) for word in words.ravel() if word not in CELLS})
     if strange:
-        raise ValueError(f"this is no comparison: a cell holds {strange[0]}, not one of {', '.join(CELLS)}")
+        raise DrawError(f"this is no comparison: a cell holds {strange[0]}, not one of {', '.join(CELLS)}")
     if frame.empty:
-        raise ValueError("nothing to draw: the comparison has no rows or no columns")
+        raise DrawError("nothing to draw: the comparison has no rows or no columns")
     columns = whos(frame.columns, order)
     paths = [str(path) for path in frame.index]
     silent = {path for path, row in zip(paths, words, strict=True) if path != "$" and {*row} <= SILENT}

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.transforms import blended_transform_factory
 
 from mcplab.look import Ground
+from mcplab.model import DrawError
 from mcplab.plots import margins, paper
 from mcplab.plots.cells import Cells, PathRow, prepare, rows
 from mcplab.plots.paper import MONO, SMALL, Key, fitting, literal, measure, put_row
@@ -100,7 +101,7 @@ def drift(
 
     Raises
     ------
-    ValueError
+    DrawError
         Other columns than ``client`` and ``client_version``, or no client with two releases.
     """
     parts, single = _parts(frame, client, variance, releases or {}, show_all)
@@ -119,10 +120,10 @@ def _parts(
 ) -> tuple[list[Part], list[str]]:  # fmt: skip
     """The clients to draw, and those of which there is one release only."""
     if list(frame.columns.names) != ["client", "client_version"]:
-        raise ValueError("drift is drawn of compare(traces, by=['client', 'client_version'])")
+        raise DrawError("drift is drawn of compare(traces, by=['client', 'client_version'])")
     names = list(dict.fromkeys(frame.columns.get_level_values("client")))
     if client is not None and client not in names:
-        raise ValueError(f"no client {client!r} here; there are {', '.join(map(str, names)) or 'none'}")
+        raise DrawError(f"no client {client!r} here; there are {', '.join(map(str, names)) or 'none'}")
     proven: set[tuple[Any, ...]] = set()
     if variance is not None:
         alone = variance[variance["factor"] == "version"]
@@ -145,7 +146,7 @@ def _parts(
         left = sum(any(not step.kind for step in own) for path, own in steps.items() if path not in kept)
         found.append(Part(str(name), order, cells, [(row, steps[row.path]) for row in rows(kept)], left, unnamed))
     if not found:
-        raise ValueError("nothing to draw: of no client here there are two releases")
+        raise DrawError("nothing to draw: of no client here there are two releases")
     return found, single
 
 

@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from mcplab.look import ACTIVITIES, Ground, Look
+from mcplab.model import DrawError
 from mcplab.plots import paper
 from mcplab.plots.paper import SMALL, Key, fitting, literal, measure, put_row
 
@@ -76,7 +77,7 @@ def latency(
 
     Raises
     ------
-    ValueError
+    DrawError
         A column is missing, or no request of the frame has an answer and a clock.
     """
     rows, left_out, unclocked = lines(frame, most)
@@ -95,11 +96,11 @@ def lines(frame: pd.DataFrame, most: int) -> tuple[list[Line], int, int]:
     """The methods to draw, how many are left out, and how many answers have no time."""
     missing = [name for name in ("method", "sender", "outcome", "latency") if name not in frame.columns]
     if missing:
-        raise ValueError(f"this is no exchanges frame: it has no column {missing[0]!r}")
+        raise DrawError(f"this is no exchanges frame: it has no column {missing[0]!r}")
     answered = frame["outcome"].isin(["result", "error", "input_required"])
     unclocked = int((answered & frame["latency"].isna()).sum())
     if not (answered & frame["latency"].notna()).any():
-        raise ValueError("nothing to draw: no request of this frame has an answer and a clock")
+        raise DrawError("nothing to draw: no request of this frame has an answer and a clock")
     found: list[Line] = []
     for (method, sender), part in frame.groupby(["method", "sender"], sort=False, dropna=False):
         seconds = part["latency"].to_numpy(dtype=float)

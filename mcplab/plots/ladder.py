@@ -12,6 +12,7 @@ from matplotlib.patches import FancyArrowPatch
 
 from mcplab.look import ACTIVITIES as LOOKS
 from mcplab.look import Ground
+from mcplab.model import DrawError
 from mcplab.plots import paper
 from mcplab.plots.paper import SMALL, Key, literal, measure, put_row
 from mcplab.render.arrows import Arrow, arrows, how_many
@@ -64,7 +65,7 @@ def sequence(
 
     Raises
     ------
-    ValueError
+    DrawError
         A column is missing, there is nothing to draw, or there is no such instance.
     """
     frame, events, notes = one_instance(frame, events, instance)
@@ -85,7 +86,7 @@ def one_instance(
         return frame, events, []
     names = list(dict.fromkeys(frame["instance"].dropna()))
     if instance is not None and instance not in names:
-        raise ValueError(f"no instance {instance!r} in this frame; it has: {', '.join(names[:8]) or 'none'}")
+        raise DrawError(f"no instance {instance!r} in this frame; it has: {', '.join(names[:8]) or 'none'}")
     if not names:
         return frame, events, []
     name = names[0] if instance is None else instance

@@ -25,6 +25,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D, ScaledTranslation, Transform, blended_transform_factory
 
 from mcplab.look import ALT, GROUNDS, Ground, Look
+from mcplab.model import DrawError
 
 SANS: Final = "DejaVu Sans"
 MONO: Final = "DejaVu Sans Mono"
@@ -39,7 +40,7 @@ LEADING: Final = 1.3
 def page(theme: str) -> Iterator[Ground]:
     """The shipped style on matplotlib's defaults, while drawing only; gives the colours of the ground."""
     if theme not in GROUNDS:
-        raise ValueError(f"theme {theme!r} is none of {', '.join(GROUNDS)}")
+        raise DrawError(f"theme {theme!r} is none of {', '.join(GROUNDS)}")
     interactive = mpl.is_interactive()
     try:
         with style.context(["default", Path(__file__).with_name("mcplab.mplstyle")]):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from mcplab.model import DrawError
 from mcplab.versions import natural_key, version_key
 
 NAMELESS = "—"
@@ -46,7 +47,7 @@ def whos(columns: pd.Index, order: str) -> list[Who]:
     if order == "name":
         return [found[at] for at in sorted(range(len(found)), key=keys.__getitem__)]
     if order != "given":
-        raise ValueError(f"order {order!r} is none of name, given")
+        raise DrawError(f"order {order!r} is none of name, given")
     first: dict[str, int] = {}
     for who in found:
         first.setdefault(who.group, who.at)

@@ -13,6 +13,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from mcplab import spec
 from mcplab.look import STATES, Ground, Look
+from mcplab.model import DrawError
 from mcplab.plots import paper
 from mcplab.plots.paper import SMALL, Key, fitting, literal, measure, pin, put, put_row
 from mcplab.plots.releases import shown, spans
@@ -46,9 +47,9 @@ def releases(frame: pd.DataFrame) -> list[Release]:
     """Count over the instances of each release, products by name, oldest first. ``offered`` are those not agreed on."""
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
-        raise ValueError(f"this is no connections frame: it has no column {missing[0]!r}")
+        raise DrawError(f"this is no connections frame: it has no column {missing[0]!r}")
     if frame.empty:
-        raise ValueError("nothing to draw: the frame has no connections")
+        raise DrawError("nothing to draw: the frame has no connections")
     names = ["client", "client_version", "offered", "selected", "discovery", "discovery_detail", "mode"]
     columns: dict[str, list[Any]] = {
         name: frame[name].astype(object).where(frame[name].notna(), None).tolist()  # type: ignore[arg-type]

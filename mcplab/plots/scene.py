@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mcplab.model import ACTIVITIES, CHANNELS
+from mcplab.model import ACTIVITIES, CHANNELS, DrawError
 
 NEEDED = ("seq", "sender", "kind", "channel", "activity")
 NO_CLOCK = np.iinfo(np.int64).min
@@ -74,11 +74,11 @@ def build(
     """Check the frames and turn them into arrays, in the order in which things happened."""
     missing = [name for name in NEEDED if name not in messages.columns]
     if missing:
-        raise ValueError(f"this is no messages frame: it has no column {missing[0]!r}")
+        raise DrawError(f"this is no messages frame: it has no column {missing[0]!r}")
     if messages.empty and (events is None or events.empty):
-        raise ValueError("nothing to draw: the frame has no messages")
+        raise DrawError("nothing to draw: the frame has no messages")
     if align not in (None, "clock", "start"):
-        raise ValueError(f"align {align!r} is none of clock, start")
+        raise DrawError(f"align {align!r} is none of clock, start")
     messages = _complete(messages if exchanges is None else _grouped(messages, exchanges))
     extra = _complete(events) if events is not None else messages.iloc[:0]
     extra = extra[(extra["kind"] != "message") & extra["channel"].notna()]
@@ -95,7 +95,7 @@ def build(
     event_x = _place(extra, stamps[1], origin, clock)
 
     if messages.empty and extra.empty:
-        raise ValueError("nothing to draw: no event of these frames was on a channel")
+        raise DrawError("nothing to draw: no event of these frames was on a channel")
     together = _together(messages, extra)
     if together:
         messages, extra, streams = (_renamed(part, together) for part in (messages, extra, streams))

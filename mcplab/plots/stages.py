@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from mcplab.look import STATES, Ground
+from mcplab.model import DrawError
 from mcplab.plots import paper
 from mcplab.plots.ladder import one_instance
 from mcplab.plots.paper import SMALL, Key, literal, put_row
@@ -57,7 +58,7 @@ def negotiation(
 
     Raises
     ------
-    ValueError
+    DrawError
         A column is missing, or there is no such instance.
     """
     notes: list[str] = []
@@ -65,7 +66,7 @@ def negotiation(
         frame, events, notes = one_instance(frame, events, instance)
         missing = [name for name in ("seq", "sender", "kind", "method", "message") if name not in frame.columns]
         if missing:
-            raise ValueError(f"this is no messages frame: it has no column {missing[0]!r}")
+            raise DrawError(f"this is no messages frame: it has no column {missing[0]!r}")
         found: Sequence[Step] = steps(frame, events, limit=max(limit, 1))
         more = how_many_steps(frame) - len(found)
     else:

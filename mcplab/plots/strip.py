@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from mcplab.look import ACTIVITIES as LOOKS
 from mcplab.look import Ground
-from mcplab.model import ACTIVITIES, PRIORITY
+from mcplab.model import ACTIVITIES, PRIORITY, DrawError
 from mcplab.plots import paper
 from mcplab.plots.scene import NO_CLOCK, Lane, Scene
 
@@ -40,9 +40,9 @@ def segments(scene: Scene, steps: int, step_seconds: float | None) -> Strip:
     where each trace starts at 0, and so many events where there is no clock.
     """
     if steps < 1:
-        raise ValueError(f"steps {steps}: a strip has at least one")
+        raise DrawError(f"steps {steps}: a strip has at least one")
     if step_seconds is not None and not step_seconds > 0:
-        raise ValueError(f"step_seconds {step_seconds}: a step is longer than nothing")
+        raise DrawError(f"step_seconds {step_seconds}: a step is longer than nothing")
     seq = np.concatenate([scene.seq, scene.event_seq])
     x = np.concatenate([scene.x, scene.event_x])
     lane = np.concatenate([scene.lane, scene.event_lane])
@@ -77,9 +77,9 @@ def from_frame(frame: pd.DataFrame) -> Strip:
     words = frame.astype(object).to_numpy()
     strange = {str(word) for word in words.ravel()} - {*ACTIVITIES}
     if strange:
-        raise ValueError(f"this is no timeline: a cell holds {min(strange)!r}, not one of {', '.join(ACTIVITIES)}")
+        raise DrawError(f"this is no timeline: a cell holds {min(strange)!r}, not one of {', '.join(ACTIVITIES)}")
     if frame.empty:
-        raise ValueError("nothing to draw: the timeline has no rows or no steps")
+        raise DrawError("nothing to draw: the timeline has no rows or no steps")
     cells = np.array([[ACTIVITIES.index(word) for word in row] for row in words])
     lanes = [Lane(str(instance), str(channel)) for instance, channel in frame.index]
     if isinstance(frame.columns, pd.DatetimeIndex):

@@ -10,6 +10,7 @@ import pandas as pd
 
 from mcplab import jsontext
 from mcplab.capabilities import flatten
+from mcplab.model import DrawError
 from mcplab.spec import META_CAPABILITIES
 from mcplab.told import safe
 
@@ -59,11 +60,11 @@ def arrows(messages: pd.DataFrame, events: pd.DataFrame | None = None, *, limit:
         events: ``trace.events``: adds HTTP requests that carry no message (GET, DELETE) and refusals.
 
     Raises:
-        ValueError: a column is missing, or there is nothing to draw.
+        DrawError: a column is missing, or there is nothing to draw.
     """
     rows = list(_rows(messages, events, limit))
     if not rows:
-        raise ValueError("nothing to draw: the frame has no messages")
+        raise DrawError("nothing to draw: the frame has no messages")
     rows.sort(key=lambda row: (row["seq"], row.get("part") or 0))
     rows = rows[:limit]
     settled = steps(messages, events, limit=limit)  # more of them than arrows cannot be on the page
@@ -100,7 +101,7 @@ def _silent(events: pd.DataFrame) -> pd.DataFrame:
 def _rows(messages: pd.DataFrame, events: pd.DataFrame | None, limit: int | None) -> Iterator[dict[str, Any]]:
     missing = [name for name in NEEDED if name not in messages.columns]
     if missing:
-        raise ValueError(f"this is no messages frame: it has no column {missing[0]!r}")
+        raise DrawError(f"this is no messages frame: it has no column {missing[0]!r}")
     yield from _records(messages, limit)
     if events is None:
         return
