@@ -248,6 +248,12 @@ def test_explain_is_five_lines() -> None:
         explain(trace, 99)
 
 
+def test_explain_shows_a_key_that_was_nearly_the_one() -> None:
+    misspelt = explain(make_trace([*shake({"resource": {}})]), "resources/list")
+    assert 'server: resources is absent; it has "resource"' in misspelt.lines[1]
+    assert explain(make_trace([*shake({"prompts": {}})]), "resources/list").lines[1].endswith("resources is absent")
+
+
 def test_explain_says_why_a_method_was_never_sent() -> None:
     legacy = explain(make_trace(shake({"tools": {}})), "resources/list")
     assert "never sent" in legacy.lines[0]

@@ -104,7 +104,8 @@ def _declaration(m: Fact, said: Verdict) -> str:
     top = (said.path or "").partition(".")[0]
     declared = _of(m, party)
     part = declared.get(top, ABSENT) if isinstance(declared, dict) else declared
-    return f"{party}: {top} is {_short(part)}"
+    like = difflib.get_close_matches(top, declared, n=1, cutoff=0.8) if part is ABSENT and declared else []
+    return f"{party}: {top} is {_short(part)}" + "".join(f"; it has {jsontext.dumps(key)}" for key in like)
 
 
 def _of(m: Fact, party: str) -> Any:
