@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,17 @@ def test_what_it_saves_is_masked_and_for_nobody_else(app, tmp_path):
     assert "s3cr3t-1" not in file.read_text(encoding="utf-8")
     assert read_trace(file).header["redacted"]
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_recorded_until_an_interrupt_is_saved(tmp_path):
+    asked, file = tmp_path / "asked", tmp_path / "t.jsonl"
+    server = f"import sys, pathlib\nfor line in sys.stdin: pathlib.Path({str(asked)!r}).touch()"
+    words = [sys.executable, "-m", "mcplab", "handshake", "--mode", "legacy", "-o", str(file), "--", sys.executable]
+    with subprocess.Popen([*words, "-c", server], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        while not asked.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert read_trace(file).messages["method"].tolist() == ["initialize"]

@@ -54,7 +54,11 @@ def handshake_command(
 
     A command with options of its own is one word in quotes, or stands behind ``--``.
     """
+    from msgspec import UNSET
+
+    from mcplab.live.capture import Capture
     from mcplab.live.handshakes import handshake
+    from mcplab.live.outcome import trace_of
     from mcplab.live.server.demo import DEMO
 
     try:
@@ -73,6 +77,7 @@ def handshake_command(
     except HandshakeError as error:
         raise typer.BadParameter(str(error)) from None
     where: Any = DEMO if target == ["DEMO"] else target[0] if len(target) == 1 else list(target)
+    seen: list[Any] = []
     try:
         done = handshake(
             where,
@@ -83,7 +88,15 @@ def handshake_command(
             timeout=timeout,
             answers=given,
             listen=listen,
+            watcher=seen.append,
         )
+    except KeyboardInterrupt:
+        if output is not None and seen:
+            kind = "streamable-http" if any(event.http is not UNSET for event in seen) else "stdio"
+            trace_of(Capture(so_far=seen).record(kind, captured_at=seen[0].ts, label="handshake")).redacted().save(
+                output, mode=0o600
+            )
+        raise
     except HandshakeError as error:
         if output is not None and error.trace is not None:
             error.trace.redacted().save(output, mode=0o600)
