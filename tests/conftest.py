@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,10 @@ from mcplab import data
 os.environ.pop("MPLBACKEND", None)
 os.environ["MATPLOTLIBRC"] = str(Path(__file__).parent / "matplotlibrc")
 os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+
+# Started with nohup, every process that a test starts would ignore it, as it should.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)

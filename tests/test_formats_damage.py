@@ -71,6 +71,13 @@ def test_twenty_damages_and_twenty_cuts(form: Form) -> None:
         hold(read(data[:at]), [number for _, end, number in where if end <= at])
 
 
+def test_a_line_that_ran_into_the_next_leaves_its_message() -> None:
+    form = next(form for form in FORMS if form.file == "vscode.log")
+    content = form.data()
+    at = content.index(b"\n", content.index(b"Connection state: Running"))
+    hold(read(content[:at] + b"\0" + content[at + 1 :]), [number for begin, _, number in spans(form) if begin > at])
+
+
 @by_file
 @settings(max_examples=60, deadline=SLOW * 1000)
 @given(data=st.data())

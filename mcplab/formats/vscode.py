@@ -114,6 +114,9 @@ class _State:
             self._failed(number, words[failed.end() :], words, at)
         elif (state := _STATE.match(words)) is not None:
             self._state(number, state[1], words, ts)
+            # the end of its line may be damaged: what follows is in its words
+            if '"jsonrpc"' in state[2] and self.builder.rescue(state[2], number, conn=self.conn, ts=ts):
+                self.builder.lost(number, words, "damaged: a message, but not the words that go before one")
         elif '"jsonrpc"' in words and self.builder.rescue(words, number, conn=self.conn, ts=ts):
             self.builder.lost(number, words, "damaged: a message, but not the words that go before one")
         else:

@@ -372,7 +372,7 @@ class Recorded:
             self.capture.add("open", conn)
         target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
         head = _head(b"%s %s HTTP/1.1" % (scope["method"].encode(), target), scope["headers"], request=True)
-        exchange = Exchange(partial(self._add, conn), self.capture.exchange(), head, lambda _: None)
+        exchange = Exchange(partial(self._add, conn), self.capture.exchange(), head, lambda _: None, encoded=True)
 
         async def heard() -> Message:
             message = await receive()
