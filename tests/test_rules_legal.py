@@ -46,7 +46,19 @@ TOOL = '{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"type":"obje
 DISCOVERED = '< {"id":"d","result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}\n'
 NOT_FOUND = '<! {"jsonrpc":"2.0","id":"d","error":{"code":-32601,"message":"m"}}\n'
 DISCOVER = '> {"id":"d","method":"server/discover"}\n'
+TAG = '"_meta":{"io.modelcontextprotocol/subscriptionId":1}'
 LEGAL = {
+    # a server that tears a subscription down sends both, in either order (2026-07-28 patterns/cancellation)
+    "listen-torn-down": (
+        ('handshake server={"tools":{"listChanged":true}}\n'
+        '> {"id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n'
+        f'< {{"method":"notifications/subscriptions/acknowledged","params":{{"notifications":{{"toolsListChanged":true}},{TAG}}}}}\n'
+        f'< {{"id":1,"result":{{{TAG}}}}}\n'
+        f'< {{"method":"notifications/cancelled","params":{{"requestId":1,{TAG}}}}}\nclose\n'),
+        "2026-07-28",
+    ),
+    # the schema asks for a string
+    "empty-method": (f'{TOOLS}> {{"id":2,"method":""}}\n< {{"id":2,"error":{{"code":-32601,"message":"m"}}}}\nclose\n', "2025-11-25"),
     # a server without a GET stream, or without DELETE, says 404 to it: its session goes on
     "get-404": (f"{SESSION}GET\nanswer 404\n{LIST}{LISTED}DELETE\nanswer 404\n", "2025-11-25"),
     # the same request once more after HTTP alone refused or redirected it

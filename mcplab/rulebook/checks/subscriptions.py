@@ -174,9 +174,12 @@ def no_request_scoped(m: Fact) -> Outcome:
 
 
 def silent_after_end(m: Fact) -> Outcome:
-    """After a cancellation by the client both may have been on their way: a hint."""
+    """After a cancellation by the client both may have been on their way: a hint.
+
+    A server that ends a subscription sends the result and notifications/cancelled; the page gives them no order.
+    """
     listen = listen_of(m)
-    if listen is None or m.post is not None:
+    if listen is None or m.post is not None or m.method == "notifications/cancelled":
         return None
     if listen.ended is None:
         return KEPT
