@@ -307,3 +307,30 @@ def test_only_streams_can_be_guarded():
 def test_the_facade_has_it():
     assert mcplab.guarded is guarded
     assert issubclass(mcplab.GateError, mcplab.MCPLabError)
+
+
+def test_of_a_new_connection_nothing_is_known():
+    listing = SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list"))
+
+    async def use() -> None:
+        out, _wire = anyio.create_memory_object_stream[Any](1)
+        _peer, into = anyio.create_memory_object_stream[Any](1)
+        guard = guarded((into, out), strict=True)
+        opening = [("client", {"id": 0, "method": "initialize", "params": {"capabilities": {}}}),
+                   ("server", {"id": 0, "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}})]  # fmt: skip
+        for _ in range(2):
+            async with guard as (_, write):
+                with pytest.raises(GateError, match="no revision is agreed on yet"):
+                    await write.send(listing)
+                other = write.clone()
+                with pytest.raises(GateError, match="goes round the gate"):
+                    other.send_nowait(listing)
+                other.close()
+                for sender, message in opening:
+                    guard.heard(message, sender)
+                assert guard.gate({"id": 1, "method": "tools/list"}) is not None
+        assert guard.sent["tools/list"] == 0
+        for stream in (out, _wire, _peer, into):
+            stream.close()
+
+    anyio.run(use)

@@ -74,6 +74,8 @@ class Guard:
     _open: dict[tuple[str, str], _Request] = field(default_factory=dict)
 
     async def __aenter__(self) -> tuple[Any, Any]:
+        self._agreed, self._server = None, UNKNOWN  # declarations belong to one connection
+        self._open.clear()
         pair = isinstance(self.transport, tuple)
         read, write = self.transport if pair else await self.transport.__aenter__()
         return _Ear(read, self), _Mouth(write, self)
@@ -138,8 +140,12 @@ class Guard:
             shown = kind
         door = None if name in OPENING else self.gate(message, related)
         allowed: bool | None = True if name in OPENING else None
+        verdict = None
         if door is not None:
             verdict = door.allows(message, self.sender, answers=name)
+        elif self.strict and kind in ("request", "notification") and name not in (*OPENING, "ping"):
+            verdict = Verdict(None, None, None, "no revision is agreed on yet")
+        if verdict is not None:
             allowed = verdict.allowed
             if allowed is False or (self.strict and allowed is None):
                 self.refused.append(Refused(kind, name, message, verdict))
@@ -238,6 +244,12 @@ class _Ear(_Passing):
 
 
 class _Mouth(_Passing):
+    def clone(self) -> _Mouth:
+        return _Mouth(self._inner.clone(), self._guard)
+
+    def send_nowait(self, item: SessionMessage) -> None:
+        raise GateError("send_nowait goes round the gate; await send(...)", item)
+
     async def send(self, item: SessionMessage) -> None:
         related = item.metadata.related_request_id if isinstance(item.metadata, ServerMessageMetadata) else None
         refused = self._guard.check(_json(item), related)
