@@ -13,6 +13,7 @@ from mcplab import rulebook
 from mcplab.exports import as_text
 from mcplab.model import SpecError, UsageError
 from mcplab.rulebook.catalogue import find
+from mcplab.rulebook.tables import lost
 from mcplab.told import safe
 from mcplab.traces import Traces, read_traces
 
@@ -55,10 +56,9 @@ def check_text(
     status = 3 if len(read.failed) else int((fresh["verdict"] == "broken").any())
     unread = [error if file in error else f"{file}: {error}" for file, error in read.failed.itertuples(index=False)]
     for one in read:
-        read_lines = set(one.record.linenos) if one.record.unread else ()
-        if lost := [line for line in one.record.unread if line.line not in read_lines]:
-            more = ", ..." * (len(lost) > 1)
-            unread.append(f"what could not be read of {one.name}: line {lost[0].line}{more}: {lost[0].reason}")
+        if lines := lost(one.record):
+            more = ", ..." * (len(lines) > 1)
+            unread.append(f"what could not be read of {one.name}: line {lines[0].line}{more}: {lines[0].reason}")
     return _FORMATTED[format](found, shown, fresh, read), status, unread
 
 

@@ -114,16 +114,19 @@ class _State:
             self._failed(number, words[failed.end() :], words, at)
         elif (state := _STATE.match(words)) is not None:
             self._state(number, state[1], words, ts)
-            # the end of its line may be damaged: what follows is in its words
-            if '"jsonrpc"' in state[2] and self.builder.rescue(state[2], number, conn=self.conn, ts=ts):
-                self.builder.lost(number, words, "damaged: a message, but not the words that go before one")
-        elif '"jsonrpc"' in words and self.builder.rescue(words, number, conn=self.conn, ts=ts):
-            self.builder.lost(number, words, "damaged: a message, but not the words that go before one")
-        else:
+            self._bare(number, state[2], words, ts)  # the end of its line may be damaged: the next is in its words
+        elif not self._bare(number, words, words, ts):
             started = re.match(r"Starting server (.+)", words)
             if started is not None and not started[1].startswith("from "):
                 self.label = started[1].strip()
             self.other += 1
+
+    def _bare(self, number: int, text: str, words: str, ts: object) -> bool:
+        """Take a message from a text that does not say whose it is. Was there one?"""
+        if '"jsonrpc"' not in text or not self.builder.rescue(text, number, conn=self.conn, ts=ts):
+            return False
+        self.builder.lost(number, words, "damaged: a message, but not the words that go before one")
+        return True
 
     def _failed(self, number: int, quoted: str, words: str, at: dict[str, object]) -> None:
         try:

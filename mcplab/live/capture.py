@@ -84,9 +84,9 @@ class Recording(ABC):
 class Capture(Recording):
     """Collects the events of one capture in memory. ``watcher`` is called with each event as soon as it is there."""
 
-    def __init__(self, watcher: Callable[[Event], None] | None = None, so_far: Iterable[Event] = ()) -> None:
+    def __init__(self, watcher: Callable[[Event], None] | None = None) -> None:
         super().__init__()
-        self.events = [*so_far]
+        self.events: list[Event] = []
         self._watcher = watcher
 
     def add(self, kind: str, conn: str, **fields: Any) -> Event:

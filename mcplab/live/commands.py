@@ -77,7 +77,12 @@ def handshake_command(
     except HandshakeError as error:
         raise typer.BadParameter(str(error)) from None
     where: Any = DEMO if target == ["DEMO"] else target[0] if len(target) == 1 else list(target)
-    seen: list[Any] = []
+    seen = Capture()
+
+    def keep(trace: Any) -> None:
+        if output is not None and trace is not None:
+            trace.redacted().save(output, mode=0o600)
+
     try:
         done = handshake(
             where,
@@ -88,21 +93,17 @@ def handshake_command(
             timeout=timeout,
             answers=given,
             listen=listen,
-            watcher=seen.append,
+            watcher=seen.events.append,
         )
     except KeyboardInterrupt:
-        if output is not None and seen:
-            kind = "streamable-http" if any(event.http is not UNSET for event in seen) else "stdio"
-            trace_of(Capture(so_far=seen).record(kind, captured_at=seen[0].ts, label="handshake")).redacted().save(
-                output, mode=0o600
-            )
+        if seen.events:
+            kind = "streamable-http" if any(event.http is not UNSET for event in seen.events) else "stdio"
+            keep(trace_of(seen.record(kind, label="handshake")))
         raise
     except HandshakeError as error:
-        if output is not None and error.trace is not None:
-            error.trace.redacted().save(output, mode=0o600)
+        keep(error.trace)
         raise
-    if output is not None:
-        done.trace.redacted().save(output, mode=0o600)
+    keep(done.trace)
     for line in summary(done):
         typer.echo(line)
 

@@ -248,7 +248,7 @@ class _Mouth(_Passing):
         return _Mouth(self._inner.clone(), self._guard)
 
     def send_nowait(self, item: SessionMessage) -> None:
-        raise GateError("send_nowait goes round the gate; await send(...)", item)
+        raise GateError("send_nowait goes round the gate; await send(...)")
 
     async def send(self, item: SessionMessage) -> None:
         related = item.metadata.related_request_id if isinstance(item.metadata, ServerMessageMetadata) else None

@@ -177,7 +177,9 @@ class Conversation:
             await self._notify(method, given, modern=self.agreed.era == "modern")
             return Answer(method, params, "sent")
         extra: dict[str, Any] = {}
-        for rounds in range(1, ROUNDS + 1):
+        rounds = 0
+        while True:
+            rounds += 1
             whole = {**(params if isinstance(params, Mapping) else {}), **extra} if extra else params
             event = await self._call(method, whole)
             answer = replace(
@@ -190,7 +192,6 @@ class Conversation:
                 self._remember(answer)
                 return answer
             extra = more
-        raise AssertionError(ROUNDS)
 
     async def pause(self, seconds: float) -> None:
         """Wait, and take in what the server sends meanwhile. The time does not count against the timeout."""

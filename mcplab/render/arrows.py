@@ -253,7 +253,7 @@ def _found(messages: pd.DataFrame, rows: Sequence[dict[str, Any]]) -> list[dict[
         return [None] * len(rows)
     replies = messages[messages["reply_to"].isin([row["seq"] for row in rows])]
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for reply in replies.astype(object).where(replies.notna(), None).to_dict("records"):  # type: ignore[arg-type]
+    for reply in _records(replies, None):
         found.setdefault((reply.get("trace"), reply["reply_to"], reply.get("reply_part")), reply)  # type: ignore
     return [found.get((row.get("trace"), row["seq"], row.get("part"))) for row in rows]
 

@@ -17,7 +17,7 @@ from mcplab.frames.links import links as links_of
 from mcplab.frames.sparse import Sparse
 from mcplab.frames.table import build, empty
 from mcplab.frames.wire import Wire
-from mcplab.model import COLUMNS, Record, SpecError
+from mcplab.model import COLUMNS, Record, SpecError, Unread
 from mcplab.progress import over
 from mcplab.rulebook import examples
 from mcplab.rulebook.board import Board, Found, Many
@@ -87,12 +87,18 @@ def findings(
     return build("findings", columns)
 
 
+def lost(record: Record) -> list[Unread]:
+    """Lines of a file that gave no event: a line may be read and still have a fault."""
+    read = set(record.linenos) if record.unread else ()
+    return [one for one in record.unread if one.line not in read]
+
+
 def _holes(record: Record) -> list[int]:
     """Where lines of a trace file could not be read: positions in its events, between two of them."""
-    if not record.unread or not len(record.linenos) or record.format != native.NAME:
+    if not len(record.linenos) or record.format != native.NAME:
         return []
-    lines, read = list(record.linenos), set(record.linenos)  # a line may be read and still have a fault
-    found = {bisect(lines, one.line) for one in record.unread if one.line not in read}
+    lines = list(record.linenos)
+    found = {bisect(lines, one.line) for one in lost(record)}
     return sorted(found - {0, len(lines)})
 
 
