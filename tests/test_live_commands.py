@@ -141,7 +141,8 @@ def test_what_it_saves_is_masked_and_for_nobody_else(app, tmp_path):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_was_recorded_until_an_interrupt_is_saved(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_was_recorded_until_a_signal_is_saved(tmp_path, number):
     asked, file = tmp_path / "asked", tmp_path / "t.jsonl"
     server = f"import sys, pathlib\nfor line in sys.stdin: pathlib.Path({str(asked)!r}).touch()"
     words = [sys.executable, "-m", "mcplab", "handshake", "--mode", "legacy", "-o", str(file), "--", sys.executable]
@@ -149,7 +150,7 @@ def test_what_was_recorded_until_an_interrupt_is_saved(tmp_path):
         while not asked.exists():
             assert process.poll() is None
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert read_trace(file).messages["method"].tolist() == ["initialize"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -136,9 +133,10 @@ def observe(
         installing.install(recipes.recipe(client), place, say=note, python=python)
         return 0
     from mcplab.live.observing import observe as run
+    from mcplab.live.running import ending
     from mcplab.rulebook import exercised
 
-    with _ending():
+    with ending():
         trace = run(
             client, config=config, serves=serves, transport=transport, challenge=challenge, cache=cache, seconds=seconds
         )
@@ -154,22 +152,6 @@ def observe(
     said = said[(said["party"] == "client") & ~said.duplicated(["conn", "place", "path", "state"])]
     show(said, kind, columns=["server", "revision", "place", "path", "state", "value"])
     return 0
-
-
-@contextlib.contextmanager
-def _ending() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what was started and remove the folder, as SIGINT does; the status is 128 + n."""
-
-    def leave(number: int, _: object) -> None:
-        sys.exit(128 + number)
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, leave) for number in numbers if signal.getsignal(number) != signal.SIG_IGN}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _clients(cache: Path) -> pd.DataFrame:

@@ -59,6 +59,7 @@ def handshake_command(
     from mcplab.live.capture import Capture
     from mcplab.live.handshakes import handshake
     from mcplab.live.outcome import trace_of
+    from mcplab.live.running import ending
     from mcplab.live.server.demo import DEMO
 
     try:
@@ -83,19 +84,21 @@ def handshake_command(
         if output is not None and trace is not None:
             trace.redacted().save(output, mode=0o600)
 
+    info = None if client_info is None else ABSENT if client_info == "ABSENT" else JsonText(client_info)
     try:
-        done = handshake(
-            where,
-            mode=mode,
-            declare=ABSENT if declare == "ABSENT" else JsonText(declare),
-            client_info=None if client_info is None else ABSENT if client_info == "ABSENT" else JsonText(client_info),
-            then=then,
-            timeout=timeout,
-            answers=given,
-            listen=listen,
-            watcher=seen.events.append,
-        )
-    except KeyboardInterrupt:
+        with ending():
+            done = handshake(
+                where,
+                mode=mode,
+                declare=ABSENT if declare == "ABSENT" else JsonText(declare),
+                client_info=info,
+                then=then,
+                timeout=timeout,
+                answers=given,
+                listen=listen,
+                watcher=seen.events.append,
+            )
+    except (KeyboardInterrupt, SystemExit):
         if seen.events:
             kind = "streamable-http" if any(event.http is not UNSET for event in seen.events) else "stdio"
             keep(trace_of(seen.record(kind, label="handshake")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -70,6 +71,25 @@ def _interrupts(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Ite
         yield seen
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what was started and remove its folder, as SIGINT does; the status is 128 + n.
+
+    For a program's main thread. What a parent has ignored (``nohup``) stays ignored.
+    """
+
+    def leave(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, leave) for number in numbers if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def fresh(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
