@@ -178,7 +178,8 @@ def _figure_html(svg: bytes, title: str, alt: str) -> bytes:
 
 
 def _published(table: Any, kind: str) -> bytes:
-    text = table.as_raw_html() if kind == "html" else table.as_latex()
+    # great-tables keeps a leading bracket from the line end before it, but no star
+    text = table.as_raw_html() if kind == "html" else re.sub(r"(?m)^( *)\*", r"\1{*}", table.as_latex())
     return (text if text.endswith("\n") else text + "\n").encode("utf-8", "backslashreplace")
 
 
@@ -332,7 +333,8 @@ def _tex(grid: Grid) -> str:
     """A ``tabular`` that needs no package but ``fontenc`` T1 for straight quotes."""
 
     def escaped(text: str) -> str:
-        return "".join(" " if ord(char) < 32 else _TEX.get(char, char) for char in text)
+        text = "".join(" " if ord(char) < 32 else _TEX.get(char, char) for char in text)
+        return re.sub(r"^( *)([\[*])", r"\1{\2}", text)  # bare, the line end before it takes these for its own
 
     def line(cells: Sequence[str]) -> str:
         return " & ".join(escaped(cell) for cell in cells) + " \\\\\n"

@@ -229,7 +229,7 @@ def file_name(text: str) -> str:
 # What may not be in an output: each says what it found ----------------------------------------------------------
 
 UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
 FORMULA: Final = tuple("=+-@\t\r＝＋－＠")
 _NUMBER: Final = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?")

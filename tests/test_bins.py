@@ -124,7 +124,7 @@ def test_steps_begin_at_whole_multiples(step):
 
 @pytest.mark.parametrize("end", ["-1", "0001-01-01", "0001-01-01T00:00:58Z"])
 def test_steps_before_the_first_year_are_refused(end):
-    with pytest.raises(TraceError, match="beyond the years"):
+    with pytest.raises(TraceError, match=r"beyond the years|is no time"):  # which of them depends on pandas
         timeline(Fake([(0, "request")]), end=end)
     first = timeline(Fake([(0, "request")]), end="0001-01-01T00:00:59Z").columns[0]
     assert str(first) == "0001-01-01 00:00:00+00:00"

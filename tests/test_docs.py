@@ -141,6 +141,10 @@ def test_commands_of_the_readme_work(command, desk, monkeypatch, capsys):
         assert shown.err == ""
 
 
+def test_the_readme_installs_this_version():
+    assert set(re.findall(r"mcplab-([0-9.]+)-py3", README)) == {version("mcplab")}
+
+
 def test_the_readme_answers_why_resources_are_never_asked_for(desk, monkeypatch, capsys):
     monkeypatch.chdir(desk)
     command = next(c for c in COMMANDS if c.startswith("mcplab explain mcp-server-notes.log"))

@@ -150,10 +150,11 @@ def test_markdown_is_inert(tmp_path: Path) -> None:
 
 
 def test_tex_and_html_escape(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"100%": ['a_b & $c$ # {d} ~^ "', "<b>\n"]})
+    frame = pd.DataFrame({"100%": ['a_b & $c$ # {d} ~^ "', "<b>\n", "[9cm]", "*"]})
     tex, page = (file.read_text() for file in export(frame, tmp_path / "t", formats=["tex", "html"]))
     assert "100\\% \\\\" in tex
     assert "a\\_b \\& \\$c\\$ \\# \\{d\\} \\textasciitilde{}\\textasciicircum{}" in tex
+    assert "\n{[}9cm] \\\\\n{*} \\\\\n" in tex, "no argument of the line end before it"
     assert "<td>&lt;b&gt;\n</td>" in page
     assert '<th scope="col">100%</th>' in page
 
@@ -241,6 +242,9 @@ def test_a_comparison_for_a_paper(tmp_path: Path) -> None:
     assert "0.9 & empty & absent" in words
     assert r"\textless{}script\textgreater{}a\_b\&" in words
     assert words.isascii(), "pdfLaTeX has no glyphs for the symbols"
+    starred = export(publish(pd.DataFrame({"a": ["*b"]})), tmp_path / "s.tex")[0].read_text(encoding="utf-8")
+    assert "\n{*}b " in starred, "no argument of the line end before it"
+
     plain = export(publish(FRAME, caption="c"), tmp_path / "t.html")[0].read_text(encoding="utf-8")
     assert "a|b\\nc &lt;i&gt;" in plain
 

@@ -285,6 +285,9 @@ def test_goose_stands_on_the_document_alone(traces):
     said = repr(stories.uncaptured(stories.gathered(None), traces))
     assert said.startswith("Of goose no capture is here")
     assert "By the document, goose implements elicitation.url and does not declare it." in said
+    (silent,) = re.findall("^No document here speaks of (.*)$", said, re.MULTILINE)
+    assert "fastmcp" in silent
+    assert "gemini-cli" not in silent  # a table lists it, by the name that it gives itself
 
 
 def test_one_claim_is_wrong_and_the_messages_prove_it(found, traces):
@@ -338,6 +341,7 @@ def test_who_falls_back_and_why(traces):
     }  # fmt: skip
     assert set(found["why"]) == {"error -32601 Method not found (HTTP 400); error -32601 Method not found"}
     assert ("fast-agent", "gave up") in found.index
+    assert found.loc[("ai-sdk-mcp", "fell back"), "instances"] == 4  # on eight connections
     assert stories.era_headline(traces) == "9 of 31 releases spoke the modern era, 9 fell back where it was refused"
 
 

@@ -100,7 +100,7 @@ class Handshake:
         facts = {
             "protocol": self.label,
             "server": self.server_info,
-            "session": self.session,
+            "session": self.session if self.era == "legacy" else ABSENT,
             "server declares": self.server,
             "client": self.client_info,
             "client declares": self.client,

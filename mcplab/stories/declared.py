@@ -17,7 +17,7 @@ from mcplab.varying import NAMELESS, configuration
 from mcplab.versions import label_key
 
 HALVES = {
-    "initialize": "what a client says first in the legacy eras",
+    "initialize": "what a client says first in the legacy era",
     "initialize_result": "what the server answers",
     "request_meta": "what a modern client puts into every request",
     "discover_result": "how a modern server answers server/discover",
@@ -209,7 +209,7 @@ KEPT = {
     "kept": "declared and, when it was used, it worked", "declared, never used": "declared, and in no run used",
     "used undeclared": "used although it was not declared", "refused": "declared, and refused when it was used",
     "unanswered": "declared, and not answered when it was used", "broke a rule": "a rule of it was broken",
-    "never apart": "never declared without another one",
+    "never apart": "never declared one without the other",
 }  # fmt: skip
 
 
@@ -224,7 +224,8 @@ def kept(found: pd.DataFrame) -> Told:
             releases = rows[["client", "client_version"]].fillna("unknown").drop_duplicates()
             said = f"{words}: {count(rows['path'].nunique(), 'path')}, {count(len(releases), 'release')}, as "
             row = rows.iloc[0]
-            lines.append((said, Name(row["path"]), " of ", Name(" ".join(releases.iloc[0])),
+            pair = (" with ", Name(row["other"])) if kind == "never apart" else ()
+            lines.append((said, Name(row["path"]), *pair, " of ", Name(" ".join(releases.iloc[0])),
                           f" ({str(row['evidence']).split(' ')[0]})"))  # fmt: skip
     return Told("Of each release and path, over all its runs:", lines)
 
@@ -279,7 +280,7 @@ def era_headline(traces: Traces) -> str:
 def fallbacks(traces: Traces) -> pd.DataFrame:
     """Who asked for the modern era and did not get it, and why.
 
-    Columns: client, client_version, outcome (``fell back`` or ``gave up``), why (the server's refusal), connections,
+    Columns: client, client_version, outcome (``fell back`` or ``gave up``), why (the server's refusal), instances,
     example (trace).
     """
     links = traces.connections
@@ -288,11 +289,11 @@ def fallbacks(traces: Traces) -> pd.DataFrame:
     table = pd.DataFrame({
         "client": links["client"].fillna("unknown"), "client_version": links["client_version"].fillna("unknown"),
         "outcome": links["discovery"].map(words), "why": links["discovery_detail"].fillna("not seen"),
-        "trace": links["trace"],
+        "trace": links["trace"], "instance": links["instance"],
     })  # fmt: skip
     found = table.groupby(["client", "client_version", "outcome"], sort=True).agg(
         why=("why", lambda reasons: "; ".join(dict.fromkeys(reasons))),
-        connections=("trace", "size"),
+        instances=("instance", "nunique"),
         example=("trace", "first"),
     )
     return found.reset_index()

@@ -11,6 +11,7 @@ import pandas as pd
 from mcplab.citing import proofs
 from mcplab.published import claims
 from mcplab.stories.declared import pretty
+from mcplab.tiers import joined
 from mcplab.told import Code, Name, Told, count, series
 from mcplab.traces import Traces
 from mcplab.varying import configuration
@@ -70,9 +71,10 @@ def disproof(found: pd.DataFrame, traces: Traces) -> Told:
 
 def uncaptured(told: pd.DataFrame, traces: Traces) -> Told:
     """Clients whose source somebody read and nobody captured here: what they declare and implement, by the document."""
-    known = {*traces.connections["client"].dropna(), *traces.connections["client_info"].dropna()}
-    spoken = {*told["client"].dropna(), *told["name"].dropna()}
-    silent = sorted(set(traces.connections["client"].dropna()) - spoken)
+    told = joined(told, traces)
+    captured = set(traces.connections["client"].dropna())
+    known = {*captured, *traces.connections["client_info"].dropna()}
+    silent = sorted(captured - set(told["client"].dropna()))
     unheard: list[Any] = [("No document here speaks of ", *series(silent), ".")] if silent else []
     rows = told[(told["tier"] == "read") & ~told["client"].isin(known) & ~told["name"].isin(known)]
     rows = rows[rows["declares"].isin(["yes", "no", "varies"]) | rows["implements"].isin(["yes", "no", "varies"])]
