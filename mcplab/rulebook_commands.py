@@ -28,7 +28,8 @@ def check_text(
 ) -> tuple[str, int, list[str]]:  # fmt: skip
     """The findings of some files as text, the exit status, and a line for each file that was not read, or not wholly.
 
-    The status: 0 nothing is broken, 1 a rule of that level is, 3 a file could not be read.
+    The status: 0 nothing is broken, 1 a rule of that level is, 3 a file could not be read, or of its
+    messages none.
 
     Args:
         traces: paths, globs or folders.
@@ -57,6 +58,7 @@ def check_text(
     unread = [error if file in error else f"{file}: {error}" for file, error in read.failed.itertuples(index=False)]
     for one in read:
         if lines := lost(one.record):
+            status = status if one.record.events else 3
             more = ", ..." * (len(lines) > 1)
             unread.append(f"what could not be read of {one.name}: line {lines[0].line}{more}: {lines[0].reason}")
     return _FORMATTED[format](found, shown, fresh, read), status, unread

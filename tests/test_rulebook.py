@@ -430,6 +430,9 @@ def test_commands(tmp_path: Path) -> None:
     assert (status, len(unread)) == (3, 1)
     assert unread[0].startswith("junk.bin: ")
     assert "junk" not in text
+    head = bad.read_text(encoding="utf-8").splitlines()[0]
+    bad.write_text(f'{head}\n{{"t": 1, "seq"\n', encoding="utf-8")
+    assert check_text([str(bad)])[1] == 3
 
 
 def test_findings_of_a_trace_and_of_many(captures: list[Path]) -> None:

@@ -60,14 +60,14 @@ class Panel(ui.VBox):
         self.end = end
         self.picked: tuple[str, Any, float | None] | None = None
         self._strip: Segments | None = None
-        wide = ui.Layout(width="28em")
+        wide = ui.Layout(width="46em", max_width="100%")  # a capture's whole name
         self.trace = ui.Dropdown(description="trace", options=_numbered(captures), layout=wide)
         self.instance = ui.Dropdown(description="instance", layout=wide)
         self.steps = ui.BoundedIntText(60, min=1, max=600, description="steps", layout=ui.Layout(width="11em"))
         self.seconds = ui.BoundedFloatText(
             1.0, min=0.001, max=1e7, step=0.5, description="of seconds", layout=ui.Layout(width="13em")
         )
-        self.channels = ui.SelectMultiple(description="channels", rows=5, layout=wide)
+        self.channels = ui.SelectMultiple(description="channels", rows=5, layout=ui.Layout(width="28em"))
         self.methods = ui.SelectMultiple(description="methods", rows=5, layout=ui.Layout(width="32em"))
         self.page = ui.BoundedIntText(1, min=1, max=1, description="page", layout=ui.Layout(width="11em"))
         self.indented = ui.Checkbox(False, description="indented", indent=False, layout=ui.Layout(width="8em"))
