@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -56,7 +57,19 @@ def _turned(frame: pd.DataFrame, *, words: bool) -> tuple[pd.DataFrame, str | No
     levels = turned.index.to_frame(index=False).astype(object).map(safe)
     levels.columns = pd.Index(names)
     whole = turned.reset_index(drop=True)
+    whole.columns = pd.Index(_apart([*names, " ".join(names[1:])], whole.columns))
     if len(names) == 1:
         return pd.concat([levels, whole], axis=1), None, used
     rest = levels[names[1:]].agg(" ".join, axis=1).rename(" ".join(names[1:]))
     return pd.concat([levels[names[0]], rest, whole], axis=1), names[0], used
+
+
+def _apart(taken: Sequence[str], columns: Iterable[str]) -> list[str]:
+    """These columns' names, with blanks behind what is taken already: a capability may be called "client"."""
+    seen, out = set(taken), []
+    for name in columns:
+        while name in seen:
+            name += " "
+        seen.add(name)
+        out.append(name)
+    return out

@@ -140,7 +140,7 @@ def _words(sentence: str | Sentence) -> str:
 
 
 def _cells(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    flat = frame if all(name is None for name in frame.index.names) else frame.reset_index()
+    flat = frame if all(name is None for name in frame.index.names) else frame.reset_index(allow_duplicates=True)
     names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in flat.columns]
     return [safe(name) for name in names], [list(map(_cell, row)) for row in flat.itertuples(index=False, name=None)]
 

@@ -7,7 +7,9 @@ import io
 import json
 
 from mcplab.cli import run
-from mcplab.traces import make_trace
+from mcplab.comparison import compare
+from mcplab.told import Told
+from mcplab.traces import make_trace, read_trace
 from tests.test_cli import initialize, invoke
 from tests.test_published import NOTE
 
@@ -21,6 +23,16 @@ def test_a_capture_of_an_unknown_client_beside_the_bundled_ones(tmp_path):
     assert {"never-heard-of-it", "codex", "fast-agent"} < set(both[0])
     assert [row[both[0].index("never-heard-of-it")] for row in both if row[0] == "sampling"] == ["empty"]
     assert len(both[0]) == 22  # the path, 20 bundled clients and mine
+
+
+def test_a_client_called_as_the_first_column_is(tmp_path, capsys):
+    mine = tmp_path / "path.jsonl"
+    make_trace(initialize({"sampling": {}}, "path")).save(mine)
+    for by in ("client", "trace"):
+        assert invoke("compare", str(mine), "--by", by, "-f", "csv").startswith("path,path\n")
+        assert run(["compare", str(mine), "--by", by, "-f", "json"]) == 1
+        assert "two columns are called 'path'; use csv, or another --by" in capsys.readouterr().err
+    assert repr(Told(compare(read_trace(mine), by="client"))).startswith("path")
 
 
 def test_compare_by_tier(tmp_path):

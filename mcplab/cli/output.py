@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mcplab.model import ExportError
 from mcplab.told import columns_of, safe, side_by_side
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def flattened(frame: pd.DataFrame) -> pd.DataFrame:
     flat = frame.copy()
     flat.attrs = {}
     flat.columns = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in frame.columns]
-    return flat.reset_index() if any(name is not None for name in frame.index.names) else flat
+    named = any(name is not None for name in frame.index.names)
+    return flat.reset_index(allow_duplicates=True) if named else flat  # a client may be called "path"
 
 
 def cells(frame: pd.DataFrame) -> list[list[str]]:
@@ -89,6 +91,9 @@ def _cell(value: Any) -> str:
 
 def records(frame: pd.DataFrame) -> str:
     """JSON: a list of objects, missing as null, time as ISO 8601; plain ASCII."""
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ExportError(f"cannot print as json: two columns are called {twice!r}; use csv, or another --by")
     text = frame.to_json(orient="records", date_format="iso", date_unit="us", force_ascii=True, double_precision=15)
     return re.sub(r"[\x7f]", r"\\u007f", text) + "\n"
 

@@ -224,7 +224,7 @@ def kept(found: pd.DataFrame) -> Told:
             releases = rows[["client", "client_version"]].fillna("unknown").drop_duplicates()
             said = f"{words}: {count(rows['path'].nunique(), 'path')}, {count(len(releases), 'release')}, as "
             row = rows.iloc[0]
-            pair = (" with ", Name(row["other"])) if kind == "never apart" else ()
+            pair = (" and ", Name(row["other"])) if kind == "never apart" else ()
             lines.append((said, Name(row["path"]), *pair, " of ", Name(" ".join(releases.iloc[0])),
                           f" ({str(row['evidence']).split(' ')[0]})"))  # fmt: skip
     return Told("Of each release and path, over all its runs:", lines)
