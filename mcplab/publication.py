@@ -39,7 +39,7 @@ def publish(frame: pd.DataFrame, *, title: str | None = None, caption: str | Non
         table = GT(body, rowname_col=body.columns[0 if group is None else 1], groupname_col=group, id=_ID)
     else:
         used = []
-        table = GT(frame.astype(object).where(frame.notna(), "").map(safe), id=_ID)
+        table = GT(frame.astype(object).where(frame.notna(), "").map(safe).rename(columns=safe), id=_ID)
     if title:
         table = table.tab_header(safe(title))
     if used and not words:

@@ -245,6 +245,9 @@ def test_a_comparison_for_a_paper(tmp_path: Path) -> None:
     starred = export(publish(pd.DataFrame({"a": ["*b"]})), tmp_path / "s.tex")[0].read_text(encoding="utf-8")
     assert "\n{*}b " in starred, "no argument of the line end before it"
 
+    twice = compared().rename(index={compared().index[0]: compared().columns.names[0]})
+    assert "○" in publish(twice).as_raw_html(), "a capability may be called as a column is"
+
     plain = export(publish(FRAME, caption="c"), tmp_path / "t.html")[0].read_text(encoding="utf-8")
     assert "a|b\\nc &lt;i&gt;" in plain
 
