@@ -108,10 +108,10 @@ def test_the_bundled_captures_are_legible(captures: list[Path]) -> None:
 
 
 def test_hostile_names_are_literal() -> None:
-    frame = CONNECTIONS.assign(client="$x$ \x1b" + "y" * 300, client_version="$1$", discovery_detail="$why$\n%")
+    frame = CONNECTIONS.assign(client="$x$ \x1b" + "y" * 300, client_version="$1$", discovery_detail="$why$\n%\u2800")
     ax = plots.versions(frame, title="$t$")
     assert "$1$" in said(ax)
-    assert any("$why$\\u000a%" in text for text in said(ax))
+    assert any("$why$\\u000a%\\u2800" in text for text in said(ax))
     assert_legible(ax)
 
 

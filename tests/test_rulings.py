@@ -143,6 +143,8 @@ def test_seven_states_and_what_nobody_saw_stay_apart_at_the_gate():
 def test_a_rule_that_is_not_there_or_not_in_that_revision():
     with pytest.raises(SpecError, match=r"no rule 'gate\.root'"):
         stories.rule("gate.root")
+    with pytest.raises(SpecError, match=r"did you mean caching\.ttl-present"):
+        stories.rule("caching.ttl-presnt")
     with pytest.raises(SpecError, match="does not stand in 2026-07-28"):
         stories.rule("lifecycle.initialize-first", "2026-07-28")
 

@@ -26,6 +26,7 @@ from matplotlib.transforms import Affine2D, ScaledTranslation, Transform, blende
 
 from mcplab.look import ALT, GROUNDS, Ground, Look
 from mcplab.model import DrawError
+from mcplab.told import safe
 
 SANS: Final = "DejaVu Sans"
 MONO: Final = "DejaVu Sans Mono"
@@ -107,7 +108,8 @@ def literal(text: object, *, family: str = SANS, bold: bool = False) -> str:
     known = _glyphs(family, bold)
 
     def shown(char: str) -> str:
-        if ord(char) in known and unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+        kind = unicodedata.category(char)
+        if ord(char) in known and kind not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and safe(char) == char:
             return char
         code = ord(char)
         if code < 0x10000:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -152,5 +153,6 @@ def find(name: str) -> Rule:
     if name in rules:
         return rules[name]
     like = [known for known in rules if name.rpartition(".")[2] in known or known.startswith(f"{name}.")]
+    like = like or get_close_matches(name, list(rules))
     hint = f"did you mean {', '.join(like[:5])}?" if like else "mcplab rules lists them all"
     raise SpecError(f"no rule {name!r}: {hint}")
