@@ -45,15 +45,16 @@ body { margin: 0 auto; padding: 1.5rem clamp(1rem, 4vw, 3rem) 4rem; max-width: 7
 h1 { font-size: 1.7rem; line-height: 1.25; margin: .2rem 0 .6rem; }
 h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--rule); }
 h3 { font-size: 1.05rem; margin: 1.8rem 0 .4rem; }
-p, ul, ol { max-width: 46rem; }
+p, ul, ol { max-width: 46rem; overflow-wrap: anywhere; }
 a { color: var(--link); }
 code, pre, .highlight { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: .86em; }
 pre { overflow-x: auto; padding: .6rem .8rem; background: var(--band); border-radius: 4px; line-height: 1.4; }
 table { border-collapse: collapse; font-size: .86rem; line-height: 1.4; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--rule); }
 th { color: var(--muted); font-weight: 600; }
-td { overflow-wrap: break-word; max-width: 34rem; }
+td { overflow-wrap: break-word; max-width: 30rem; }
 .scroll { overflow-x: auto; }
+.scroll table { width: max-content; }
 figure { margin: 1rem 0 2rem; }
 figure img { display: block; width: 100%; max-width: 64rem; height: auto; background: #fff;
   border: 1px solid var(--rule); border-radius: 4px; padding: .5rem; }
