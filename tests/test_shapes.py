@@ -25,10 +25,10 @@ def test_initialize_in_every_legacy_revision(revision: str) -> None:
     assert params_problems(revision, "initialize", INIT) == []
     assert params_problems(revision, "initialize", ABSENT) == ["params is absent"]
     assert params_problems(revision, "initialize", {**INIT, "capabilities": None}) == [
-        "params.capabilities is no object"
+        "params.capabilities is not an object"
     ]
     wrong = {**INIT, "capabilities": {"roots": {"listChanged": "true"}}}
-    assert params_problems(revision, "initialize", wrong) == ["params.capabilities.roots.listChanged is no boolean"]
+    assert params_problems(revision, "initialize", wrong) == ["params.capabilities.roots.listChanged is not of type boolean"]
     assert "params.clientInfo.version is absent" in (
         params_problems(revision, "initialize", {**INIT, "clientInfo": {"name": "a"}}) or []
     )
@@ -36,7 +36,7 @@ def test_initialize_in_every_legacy_revision(revision: str) -> None:
 
 def test_members_types_lists_and_constants() -> None:
     assert result_problems("2025-06-18", "tools/call", {"content": [TEXT]}) == []
-    assert result_problems("2025-06-18", "tools/call", {"content": TEXT}) == ["result.content is no array"]
+    assert result_problems("2025-06-18", "tools/call", {"content": TEXT}) == ["result.content is not an array"]
     assert result_problems("2025-06-18", "tools/call", {"content": [{"type": "text"}]}) == [
         "result.content[0].text is absent"
     ]

@@ -47,7 +47,7 @@ def _word(name: str) -> Shape:
     test = _WORDS[name]
 
     def shape(value: Any, at: str) -> list[str]:
-        return [] if test(value) else [f"{at} is no {name}"]
+        return [] if test(value) else [f"{at} is not of type {name}"]
 
     return shape
 
@@ -64,7 +64,7 @@ def _constant(allowed: list[Any]) -> Shape:
 def _list(inner: Shape) -> Shape:
     def shape(value: Any, at: str) -> list[str]:
         if not isinstance(value, list):
-            return [f"{at} is no array"]
+            return [f"{at} is not an array"]
         return [wrong for n, one in enumerate(value) for wrong in inner(one, f"{at}[{n}]")]
 
     return shape
@@ -73,7 +73,7 @@ def _list(inner: Shape) -> Shape:
 def _map(inner: Shape) -> Shape:
     def shape(value: Any, at: str) -> list[str]:
         if not isinstance(value, dict):
-            return [f"{at} is no object"]
+            return [f"{at} is not an object"]
         return [wrong for key, one in value.items() for wrong in inner(one, f"{at}[{json.dumps(key)}]")]
 
     return shape
@@ -85,7 +85,7 @@ def _members(members: dict[str, Shape]) -> Shape:
 
     def shape(value: Any, at: str) -> list[str]:
         if not isinstance(value, dict):
-            return [f"{at} is no object"]
+            return [f"{at} is not an object"]
         wrong = [f"{at}.{name} is absent" for name in needed if name not in value]
         for name, inner in known.items():
             if name in value:

@@ -41,7 +41,7 @@ def ttl_value(m: Fact) -> Outcome:
     if value is ABSENT:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return broken("ttlMs is no number")
+        return broken("ttlMs is not a number")
     if value < 0:
         return broken(f"ttlMs is {value}")
     if value % 1:

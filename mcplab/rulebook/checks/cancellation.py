@@ -20,7 +20,7 @@ def request_id(m: Fact) -> Outcome:
     """2025-11-25 makes the field optional and still asks for it: nothing else could be cancelled so."""
     ident = m.params.get("requestId", ABSENT)
     if not isinstance(m.params.get("reason", ""), str):
-        return broken("reason is no string")
+        return broken("reason is not a string")
     if key("", ident) is not None and (not isinstance(ident, float) or ident.is_integer()):
         return KEPT
     if ident is ABSENT:

@@ -76,7 +76,7 @@ def nested_marker(m: Fact) -> Outcome:
         if not isinstance(value, Mapping) and not (path.startswith("tasks.") and isinstance(value, bool))
     ]
     if wrong:
-        return broken(f"no object: {', '.join(wrong)}")
+        return broken(f"not an object: {', '.join(wrong)}")
     return KEPT if found else None
 
 
@@ -97,9 +97,9 @@ def _map_of_objects(declared: Any, name: str) -> Outcome:
     if isinstance(value, Sentinel):
         return None
     if not isinstance(value, Mapping):
-        return broken(f"{name} is no object")
+        return broken(f"{name} is not an object")
     wrong = [key for key, inner in value.items() if not isinstance(inner, Mapping)]
-    return broken(f"no object below {name}: {', '.join(map(repr, wrong))}") if wrong else KEPT
+    return broken(f"not an object below {name}: {', '.join(map(repr, wrong))}") if wrong else KEPT
 
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"

@@ -10,7 +10,7 @@ def max_values(m: Fact) -> Outcome:
     completion = m.result.get("completion")
     values = completion.get("values") if isinstance(completion, dict) else None
     if not isinstance(values, list):
-        return broken("completion.values is no array")
+        return broken("completion.values is not an array")
     if len(values) > 100:
         return broken(f"{len(values)} values")
-    return KEPT if all(isinstance(value, str) for value in values) else broken("a value that is no string")
+    return KEPT if all(isinstance(value, str) for value in values) else broken("a value that is not a string")

@@ -49,7 +49,7 @@ def contents(m: Fact) -> Iterator[tuple[str, dict[str, Any]]]:
 def _encoded(value: Any) -> str | None:
     """What is wrong with a Base64 text: None nothing, ``loose`` another alphabet, white space or padding."""
     if not isinstance(value, str):
-        return "no string"
+        return "not a string"
     if len(value) % 4 == 0 and _BASE64.fullmatch(value):
         return None
     if not _LOOSE.fullmatch(value):
@@ -89,7 +89,7 @@ def embedded_resource(m: Fact) -> Outcome:
         seen = True
         one = block.get("resource", ABSENT)
         if not isinstance(one, dict):
-            return broken(f"{where}.resource is {'absent' if one is ABSENT else 'no object'}")
+            return broken(f"{where}.resource is {'absent' if one is ABSENT else 'not an object'}")
         if not isinstance(one.get("uri"), str):
             return broken(f"{where}.resource has no uri")
         if not isinstance(one.get("text"), str) and not isinstance(one.get("blob"), str):

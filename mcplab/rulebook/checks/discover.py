@@ -22,11 +22,11 @@ def result_shape(m: Fact) -> Outcome:
     wrong = []
     versions = m.result.get("supportedVersions")
     if not isinstance(versions, list) or not all(isinstance(name, str) for name in versions):
-        wrong.append("supportedVersions is no array of strings")
+        wrong.append("supportedVersions is not an array of strings")
     if not isinstance(m.result.get("capabilities"), dict):
-        wrong.append("capabilities is no object")
+        wrong.append("capabilities is not an object")
     if not isinstance(m.result.get("instructions", ""), str):
-        wrong.append("instructions is no string")
+        wrong.append("instructions is not a string")
     return broken("; ".join(wrong)) if wrong else KEPT
 
 

@@ -33,7 +33,7 @@ def _mode(params: Mapping[str, Any], m: Fact) -> Any:
 @asking(METHOD)
 def message(m: Fact, one: Asked) -> Outcome:
     text = one.params.get("message", ABSENT)
-    wrong = [] if isinstance(text, str) else ["message is absent" if text is ABSENT else "message is no string"]
+    wrong = [] if isinstance(text, str) else ["message is absent" if text is ABSENT else "message is not a string"]
     return verdict(wrong, one.where)
 
 
@@ -55,7 +55,7 @@ def _choices(value: Any, key: str) -> bool:
 def _property_fault(schema: Any, lists: bool) -> str | None:
     """Why a property is none of the primitive schemas; ``lists``: may it be an array of choices?"""
     if not isinstance(schema, dict):
-        return "is no object"
+        return "is not an object"
     kind = schema.get("type")
     nested = [name for name in _NESTED if name in schema]
     if nested:
@@ -69,7 +69,7 @@ def _property_fault(schema: Any, lists: bool) -> str | None:
     if kind not in _PRIMITIVE:
         return f"has the type {kind!r}" if kind is not None else "has no type"
     if "oneOf" in schema and not (lists and _choices(schema, "oneOf")):
-        return "has oneOf that is no list of choices"
+        return "has oneOf that is not a list of choices"
     if kind == "string" and schema.get("format", "email") not in _FORMATS:
         return f"has the format {schema['format']!r}"
     return None
@@ -78,7 +78,7 @@ def _property_fault(schema: Any, lists: bool) -> str | None:
 def _form_faults(m: Fact, params: Mapping[str, Any]) -> list[str]:
     schema = params.get("requestedSchema", ABSENT)
     if not isinstance(schema, dict):
-        return ["requestedSchema is absent" if schema is ABSENT else "requestedSchema is no object"]
+        return ["requestedSchema is absent" if schema is ABSENT else "requestedSchema is not an object"]
     wrong = [] if schema.get("type") == "object" else ['requestedSchema is not of type "object"']
     properties = schema.get("properties", ABSENT)
     if not isinstance(properties, dict):
@@ -196,7 +196,7 @@ def result_shape(m: Fact, one: Given) -> Outcome:
     if not isinstance(content, dict):
         if content is None:
             return broken(f"content is null{one.where}", confidence="low")
-        return broken(f"content is no object{one.where}")
+        return broken(f"content is not an object{one.where}")
     lists = (m.revision or "") >= "2025-11-25"
     wrong = [
         f"content.{name} is neither string, number nor boolean"
@@ -251,7 +251,7 @@ def complete_known(m: Fact) -> Outcome:
     if m.kind == "notification":
         ident = m.params.get("elicitationId", ABSENT)
         if not isinstance(ident, str):
-            return broken("elicitationId is absent" if ident is ABSENT else "elicitationId is no string")
+            return broken("elicitationId is absent" if ident is ABSENT else "elicitationId is not a string")
         if ident in known:
             return KEPT
         if not m.session.whole or not known.whole:
@@ -274,7 +274,7 @@ def required_error_shape(m: Fact) -> Outcome:
         return None
     entries = _elicitations(m)
     if not isinstance(entries, list) or not entries:
-        return broken("data.elicitations is no list of elicitations")
+        return broken("data.elicitations is not a list of elicitations")
     for entry in entries:
         if not isinstance(entry, dict) or entry.get("mode") != "url":
             return broken("an elicitation that is not of mode url")

@@ -100,7 +100,7 @@ def post_body_jsonrpc(m: Fact) -> Outcome:
         known = m.session.path
         if known is None or known != post.exchange.path:
             return None  # metadata and OAuth endpoints share the host
-        return broken("the body is no JSON-RPC message")
+        return broken("the body is not a JSON-RPC message")
     return KEPT if m.kind != "invalid" else None
 
 
@@ -338,5 +338,5 @@ def sse_data(m: Fact) -> Outcome:
         if not isinstance(data, str) or not data.strip():
             return None
         weak = None if field(m, "event") in (ABSENT, "message") else "low"
-        return broken("an SSE event whose data is no JSON-RPC message", confidence=weak)
+        return broken("an SSE event whose data is not a JSON-RPC message", confidence=weak)
     return KEPT

@@ -27,7 +27,7 @@ def version_member(m: Fact) -> Outcome:
 def message_shape(m: Fact) -> Outcome:
     body = m.body
     if not isinstance(body, dict):
-        return broken("a JSON value that is no object") if body is not None and body != [] else None
+        return broken("a JSON value that is not an object") if body is not None and body != [] else None
     if "method" in body:
         return broken("method together with result or error") if "result" in body or "error" in body else KEPT
     if "result" not in body and "error" not in body:
@@ -158,7 +158,7 @@ def error_shape(m: Fact) -> Outcome:
     missing = [name for name in ("code", "message") if name not in error]
     if missing:
         return broken(f"error without {' and '.join(missing)}")
-    return KEPT if isinstance(error["message"], str) else broken("error.message is no string")
+    return KEPT if isinstance(error["message"], str) else broken("error.message is not a string")
 
 
 def error_code_integer(m: Fact) -> Outcome:

@@ -112,7 +112,7 @@ def initialize_params(m: Fact) -> Outcome:
     if "capabilities" not in params:
         wrong.append("capabilities is absent")
     elif not isinstance(params["capabilities"], dict):
-        wrong.append("capabilities is no object")
+        wrong.append("capabilities is not an object")
     wrong += implementation(params.get("clientInfo", ABSENT), "clientInfo")
     return broken("; ".join(wrong)) if wrong else KEPT
 
@@ -123,10 +123,10 @@ def initialize_result(m: Fact) -> Outcome:
     if "capabilities" not in result:
         wrong.append("capabilities is absent")
     elif not isinstance(result["capabilities"], dict):
-        wrong.append("capabilities is no object")
+        wrong.append("capabilities is not an object")
     wrong += implementation(result.get("serverInfo", ABSENT), "serverInfo")
     if not isinstance(result.get("instructions", ""), str):
-        wrong.append("instructions is no string")
+        wrong.append("instructions is not a string")
     return broken("; ".join(wrong)) if wrong else KEPT
 
 
@@ -135,5 +135,5 @@ def implementation(value: object, name: str) -> list[str]:
     if value is ABSENT:
         return [f"{name} is absent"]
     if not isinstance(value, dict):
-        return [f"{name} is no object"]
-    return [f"{name}.{key} is no string" for key in ("name", "version") if not isinstance(value.get(key), str)]
+        return [f"{name} is not an object"]
+    return [f"{name}.{key} is not a string" for key in ("name", "version") if not isinstance(value.get(key), str)]

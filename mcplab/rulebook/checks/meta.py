@@ -72,7 +72,7 @@ def is_object(m: Fact) -> Outcome:
     for where, value in _metas(m):
         seen = True
         if not isinstance(value, dict):
-            return broken(f"{where} is {'null' if value is None else 'no object'}")
+            return broken(f"{where} is {'null' if value is None else 'not an object'}")
     return KEPT if seen else None
 
 

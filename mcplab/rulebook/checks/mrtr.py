@@ -44,7 +44,7 @@ def input_request_kind(m: Fact) -> Outcome:
     if not asks(m) or asked is ABSENT:
         return None
     if not isinstance(asked, Mapping):
-        return broken("inputRequests is no object")
+        return broken("inputRequests is not an object")
     wrong = [key for key, entry in asked.items() if not isinstance(entry, Mapping) or entry.get("method") not in KINDS]
     return broken(f"no input request: {', '.join(map(repr, wrong))}") if wrong else KEPT
 
@@ -75,7 +75,7 @@ def request_state_type(m: Fact) -> Outcome:
     state = holder.get("requestState", ABSENT)
     if state is ABSENT:
         return None
-    return KEPT if isinstance(state, str) else broken("requestState is no string", party=m.sender)
+    return KEPT if isinstance(state, str) else broken("requestState is not a string", party=m.sender)
 
 
 # Retries --------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def response_shape(m: Fact) -> Outcome:
         return None
     given = m.params["inputResponses"]
     if not isinstance(given, Mapping):
-        return broken("inputResponses is no object")
+        return broken("inputResponses is not an object")
     before = origin(m)
     if before is None:
         return UNKNOWN
@@ -238,7 +238,7 @@ def malformed_input_error(m: Fact) -> Outcome:
         return None
     if m.kind == "error":
         return KEPT
-    return broken("inputResponses is no object, and the retry got a result", related=(asked.seq,))
+    return broken("inputResponses is not an object, and the retry got a result", related=(asked.seq,))
 
 
 def declared_again(m: Fact) -> Outcome:

@@ -19,7 +19,7 @@ def cursor_type(m: Fact) -> Outcome:
     if isinstance(value, str):
         return KEPT
     weak = value is None and m.era == "modern"
-    shown = "null" if value is None else "no string"
+    shown = "null" if value is None else "not a string"
     return broken(f"{name} is {shown}", confidence="low" if weak else None)
 
 

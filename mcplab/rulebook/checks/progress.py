@@ -42,9 +42,9 @@ def shape(m: Fact) -> Outcome:
             if name == "progress":
                 wrong.append("progress is absent")
         elif isinstance(value, bool) or not isinstance(value, (int, float)):
-            wrong.append(f"{name} is no number")
+            wrong.append(f"{name} is not a number")
     if (m.revision or "") >= "2025-03-26" and not isinstance(params.get("message", ""), str):
-        wrong.append("message is no string")
+        wrong.append("message is not a string")
     return broken("; ".join(wrong)) if wrong else KEPT
 
 

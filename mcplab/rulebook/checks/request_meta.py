@@ -35,14 +35,16 @@ def protocol_version(m: Fact) -> Outcome:
     value = m.meta.get(META_VERSION, ABSENT)
     if isinstance(value, str):
         return KEPT
-    return broken("_meta names no protocolVersion" if value is ABSENT else "_meta's protocolVersion is no string")
+    return broken("_meta names no protocolVersion" if value is ABSENT else "_meta's protocolVersion is not a string")
 
 
 def client_capabilities(m: Fact) -> Outcome:
     value = m.meta.get(META_CAPABILITIES, ABSENT)
     if isinstance(value, dict):
         return KEPT
-    return broken("_meta has no clientCapabilities" if value is ABSENT else "_meta's clientCapabilities is no object")
+    return broken(
+        "_meta has no clientCapabilities" if value is ABSENT else "_meta's clientCapabilities is not an object"
+    )
 
 
 def client_info(m: Fact) -> Outcome:
@@ -132,7 +134,7 @@ def result_type_present(m: Fact) -> Outcome:
         return KEPT
     if not (m.session.instance.modern or m.method == "server/discover"):
         return UNKNOWN
-    return broken("resultType is absent" if value is ABSENT else "resultType is no string")
+    return broken("resultType is absent" if value is ABSENT else "resultType is not a string")
 
 
 def result_type_known(m: Fact) -> Outcome:

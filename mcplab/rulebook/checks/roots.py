@@ -31,7 +31,7 @@ def result_shape(m: Fact, one: Given) -> Outcome:
     if not isinstance(roots, list):
         if m.era == "modern":
             return None
-        return broken("roots is absent" if roots is ABSENT else "roots is no array")
+        return broken("roots is absent" if roots is ABSENT else "roots is not an array")
     wrong = [
         f"root {number} has no uri"
         for number, root in enumerate(roots)

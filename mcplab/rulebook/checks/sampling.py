@@ -34,10 +34,10 @@ def _content_fits(m: Fact, message: Mapping[str, Any]) -> str | None:
 def message_shape(m: Fact, one: Asked) -> Outcome:
     messages, wrong = one.params.get("messages", ABSENT), []
     if not isinstance(messages, list):
-        wrong.append("messages is absent" if messages is ABSENT else "messages is no array")
+        wrong.append("messages is absent" if messages is ABSENT else "messages is not an array")
     for number, message in enumerate(messages if isinstance(messages, list) else []):
         if not isinstance(message, dict):
-            wrong.append(f"message {number} is no object")
+            wrong.append(f"message {number} is not an object")
             continue
         if message.get("role") not in _ROLES:
             wrong.append(f"role of message {number} is {message.get('role')!r}")
@@ -46,7 +46,7 @@ def message_shape(m: Fact, one: Asked) -> Outcome:
             wrong.append(f"message {number}: {why}")
     limit = one.params.get("maxTokens", ABSENT)
     if isinstance(limit, bool) or not isinstance(limit, (int, float)):
-        wrong.append("maxTokens is absent" if limit is ABSENT else "maxTokens is no number")
+        wrong.append("maxTokens is absent" if limit is ABSENT else "maxTokens is not a number")
     return verdict(wrong, one.where)
 
 
@@ -61,7 +61,7 @@ def result_shape(m: Fact, one: Given) -> Outcome:
     if value.get("role") not in _ROLES:
         wrong.append(f"role is {value.get('role')!r}" if "role" in value else "role is absent")
     if not isinstance(value.get("model"), str):
-        wrong.append("model is no string" if "model" in value else "model is absent")
+        wrong.append("model is not a string" if "model" in value else "model is absent")
     why = _content_fits(m, value)
     if why is not None:
         wrong.append(why)

@@ -106,7 +106,7 @@ class _Judge:
             wanted = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
             if isinstance(wanted, list) and all(one in _TYPES for one in wanted):
                 if not any(_TYPES[one](value) for one in wanted):
-                    yield f"{name} is no {' or '.join(wanted)}"
+                    yield f"{name} is not of type {' or '.join(wanted)}"
             else:
                 yield CANNOT_TELL
         if isinstance(schema.get("enum"), list) and not any(same(value, one) for one in schema["enum"]):

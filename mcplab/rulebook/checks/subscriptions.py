@@ -38,7 +38,7 @@ def _on_listen_stream(m: Fact) -> bool:
 def filter_shape(m: Fact) -> Outcome:
     wanted = m.params.get("notifications", ABSENT)
     if not isinstance(wanted, Mapping):
-        return broken("no filter" if wanted is ABSENT else "the filter is no object")
+        return broken("no filter" if wanted is ABSENT else "the filter is not an object")
     wrong = [name for name in _FLAGS if name.endswith("Changed") and not isinstance(wanted.get(name, False), bool)]
     uris = wanted.get("resourceSubscriptions", [])
     if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):

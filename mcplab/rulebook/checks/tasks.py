@@ -119,7 +119,7 @@ def id_string(m: Fact) -> Outcome:
     for one in stated(m):
         ident = one.get("taskId", ABSENT)
         if not isinstance(ident, str):
-            return broken("taskId is absent" if ident is ABSENT else "taskId is no string")
+            return broken("taskId is absent" if ident is ABSENT else "taskId is not a string")
         said = KEPT
     return said
 

@@ -32,7 +32,7 @@ def input_schema(m: Fact) -> Outcome:
         if schema is ABSENT:
             wrong.append(f"tool {_label(tool, number)} has no inputSchema")
         elif not isinstance(schema, dict):
-            wrong.append(f"inputSchema of {_label(tool, number)} is no object")
+            wrong.append(f"inputSchema of {_label(tool, number)} is not an object")
         elif schema.get("type") != "object":
             wrong.append(f'inputSchema of {_label(tool, number)} is not of type "object"')
     if wrong:
@@ -96,7 +96,7 @@ def output_schema(m: Fact) -> Outcome:
     value = m.result.get("structuredContent", ABSENT)
     early = m.era != "modern"
     if early and value is not ABSENT and not isinstance(value, dict):
-        return broken("structuredContent is no object")
+        return broken("structuredContent is not an object")
     listing = lists.latest(m, "tools/list")
     if listing is None or m.request is None:
         return UNKNOWN

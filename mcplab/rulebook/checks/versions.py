@@ -28,7 +28,7 @@ def result_carries(m: Fact) -> Outcome:
 def _string(value: Any) -> Outcome:
     if isinstance(value, str):
         return KEPT
-    return broken("protocolVersion is absent" if value is ABSENT else "protocolVersion is no string")
+    return broken("protocolVersion is absent" if value is ABSENT else "protocolVersion is not a string")
 
 
 def offer_legacy(m: Fact) -> Outcome:
@@ -140,11 +140,11 @@ def unsupported_data(m: Fact) -> Outcome:
     wrong = []
     supported = data.get("supported")
     if not isinstance(supported, list) or not all(isinstance(name, str) for name in supported):
-        wrong.append("supported is no array of strings")
+        wrong.append("supported is not an array of strings")
     requested = data.get("requested")
     asked = _asked(m)
     if not isinstance(requested, str):
-        wrong.append("requested is no string")
+        wrong.append("requested is not a string")
     elif asked is not None and requested != asked:
         wrong.append(f"requested is {requested}, the request said {asked}")
     return broken("; ".join(wrong)) if wrong else KEPT
