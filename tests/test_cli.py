@@ -202,6 +202,15 @@ def test_names_that_the_terminal_cannot_show():
     assert b"roots" in done.stdout
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a shell's way to close a stream")
+def test_closed_streams():
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    for line, status in ((" read bundled:opencode >&-", 0), (" show nothing-here 2>&-", 1)):
+        command = f"{sys.executable} -m mcplab{line}"
+        done = subprocess.run(command, shell=True, capture_output=True, env=env, cwd=ROOT, check=False, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
+
+
 def test_the_start_is_cheap():
     """What ``--help`` costs is benchmarks/bench_start.py; here that it loads few modules, which no load changes."""
     code = "import sys\nfrom mcplab.cli import run\nrun(['--help'])\nprint(len(sys.modules), file=sys.stderr)"

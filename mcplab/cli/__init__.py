@@ -89,6 +89,11 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The ``mcplab`` program."""
+    for name in ("stdout", "stderr"):
+        if (
+            getattr(sys, name) is None
+        ):  # closed by who started us (``>&-``): as if into the bin, and no file gets its number
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     sys.exit(run(sys.argv[1:]))
 
 
