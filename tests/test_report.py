@@ -8,6 +8,7 @@ import html
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -225,6 +226,17 @@ def test_a_cell_that_takes_too_long_is_stopped(tmp_path):
 def test_a_kernel_that_dies_is_said(tmp_path):
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("import os\nos._exit(1)")])
     assert execute(made, tmp_path) == "the kernel died"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a signal to the parent")
+def test_an_interrupt_ends_the_report_and_not_one_notebook(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    cell = "import os, signal, threading\nos.kill(os.getppid(), signal.SIGINT)\nthreading.Event().wait()"
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            execute(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)]), tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_nothing_to_read_or_to_run(tmp_path):

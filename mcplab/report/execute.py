@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import tempfile
@@ -125,7 +126,7 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 300, tick: Any = None
             record_timing=False, store_widget_state=False,
         )  # fmt: skip
         try:
-            client.execute(env=env, cleanup_kc=True)
+            _drive(client, env=env, cleanup_kc=True)
         except nbclient.exceptions.CellExecutionError as error:
             return f"{error.ename}: {' '.join(error.evalue.split())[:300]}"
         except nbclient.exceptions.CellTimeoutError:
@@ -133,6 +134,26 @@ def execute(notebook: Any, folder: Path, *, timeout: int = 300, tick: Any = None
         except nbclient.exceptions.DeadKernelError:
             return "the kernel died"
     return ""
+
+
+class _Interruptible(asyncio.SelectorEventLoop):
+    """A loop that Ctrl-C ends: nbclient's own handler of signals would end one kernel, and the next notebook begin."""
+
+    def add_signal_handler(self, sig: int, callback: Any, *args: Any) -> None:
+        raise RuntimeError("signals are not for the loop")  # nbclient expects that of a thread
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Say nothing of what an interrupted notebook leaves."""
+
+
+def _drive(client: Any, **how: Any) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        with asyncio.Runner(loop_factory=_Interruptible) as runner:
+            runner.get_loop().run_until_complete(client.async_execute(**how))
+    else:  # called in a notebook, whose loop takes the interrupts
+        client.execute(**how)
 
 
 def _wire(folder: str) -> dict[str, Any]:
