@@ -76,6 +76,10 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(str(error), 1)
     except BrokenPipeError:
         return _quiet()
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):  # typer makes 1 of it where it meets it first
+            raise
+        return _quiet()
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except OSError as error:
