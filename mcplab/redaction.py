@@ -78,7 +78,7 @@ _MEMBER: Final = re.compile(r"(?:[?&#;]|\A(?=\S*&))([^=&#;\s\"'<>?]{1,200})=([^&
 _NAMED: Final = re.compile(r"(?<![\w.-])([\w.-]{1,200})(?:\\?[\"'])?\s*[:=]\s*")
 _GIVEN: Final = re.compile(
     r"\\\"([^\"\\]+)|\"((?:[^\"\\]|\\.)+)|'((?:[^'\\]|\\.)+)|((?:(?:Bearer|Basic|Digest|Token)\s+)?[^\s\"'\\&;,<>]++"
-    r"(?:[&;,][^\s\"'\\&;,<>=:]++(?![=:]))*)",  # behind a comma: the next pair, or still the value. *+ is wrong < 3.11.5
+    r"(?:[&;,][^\s\"'\\&;,<>=:]++(?![=:]))*)",  # next pair, or still the value; *+ errs before 3.11.5
     re.IGNORECASE,
 )
 _OVER: Final = re.compile(r"\"|\r?\n(?![ \t])|\r(?!\n)")  # a header may go on in a line that begins with a space

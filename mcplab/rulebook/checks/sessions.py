@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from mcplab import spec
 from mcplab.rulebook.checks.http import streamable
 from mcplab.rulebook.facts import Fact, Post
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
@@ -134,6 +135,9 @@ def modern_none(m: Fact) -> Outcome:
     post = streamable(m)
     if post is None or post.request is None:
         return None
-    if post.answer_headers is None or not m.session.instance.modern:
+    supported = m.session.instance.supported
+    if supported is not None and any(spec.era(version) != "modern" for version in supported):
+        return None  # it is asked of a server that supports only this revision
+    if post.answer_headers is None or supported is None or not m.session.instance.modern:
         return UNKNOWN
     return broken("a session id on the answer to a modern request") if HEADER in post.answer_headers else KEPT
