@@ -287,8 +287,19 @@ class Negotiation:
         return self._fail(
             event,
             f"no common version: asked for {self.asked}, the server speaks {', '.join(supported) or 'none'}",
-            f"try mode={spoken[-1]!r}" if spoken else "this server speaks only versions that mcplab does not know",
+            self._others(supported),
         )
+
+    def _others(self, supported: list[str]) -> str:
+        """What to try with a server that names these versions."""
+        left = [name for name in supported if name not in self.tried]
+        known = [name for name in REVISIONS if name in left]
+        named = known or sorted(name for name in left if era(name) != "unknown")
+        if named:
+            return f"try mode={named[-1]!r}{'' if known else ', which mcplab does not know'}"
+        if left:
+            return "mcplab knows none of its versions"
+        return "it contradicts itself: only the server can mend that" if supported else "only the server can mend that"
 
     def _mutual(self, supported: list[str]) -> str | None:
         mine = (self.mode,) if self.exact else MODERN
@@ -312,7 +323,8 @@ class Negotiation:
         if isinstance(event, Rejected) and event.status in _CLOSED_DOOR:
             return f"{_CLOSED_DOOR[event.status]}; mcplab sends no credentials"
         if isinstance(event, Refused) and isinstance(event.data, dict) and _names(event.data.get("supported")):
-            return f"the server names {', '.join(event.data['supported'])}: try one of those as mode"
+            names = event.data["supported"]
+            return f"the server names {', '.join(names) or 'no version'}: {self._others(names)}"
         if isinstance(event, Refused) and event.code == PARSE_ERROR:
             return "the server could not read the request as JSON: look in the trace at what was sent"
         if isinstance(event, Ended) or self.mode == "auto":
