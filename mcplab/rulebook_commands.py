@@ -24,7 +24,7 @@ _KEY: Final = ("trace", "rule", "seq", "part", "revision")
 
 def check_text(
     traces: list[str], *, format: str = "text", rule: list[str] | None = None, level: str = "MUST",
-    revision: str | None = None, baseline: Path | None = None, hints: bool = False,
+    party: str | None = None, revision: str | None = None, baseline: Path | None = None, hints: bool = False,
 ) -> tuple[str, int, list[str]]:  # fmt: skip
     """The findings of some files as text, the exit status, and a line for each file that was not read, or not wholly.
 
@@ -36,6 +36,7 @@ def check_text(
         format: text, json, csv, md or junit.
         rule: ids or topics; default: all.
         level: MUST, or SHOULD for both.
+        party: only what the client, or the server, did; default: both.
         revision: judge by this revision.
         baseline: a JSON file of findings that are known (as written with format json): they do not fail.
         hints: findings of low confidence too; they never fail.
@@ -48,6 +49,7 @@ def check_text(
             raise SpecError(f"{name} {value!r}: it is one of {', '.join(known)}")
     read = read_traces(*traces, progress=False)
     found = rulebook.check(read, rules=rule, revision=revision, hints=hints)
+    found = found if party is None else found[found["party"].isin([party, "either"])]
     shown = found[found["verdict"].isin(["broken", "hint"])]
     if level == "MUST":
         shown = shown[shown["level"].str.startswith("MUST")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -111,9 +112,8 @@ def desk(tmp_path_factory):
     ]
     lines = [head.format(n, who, json.dumps({"jsonrpc": "2.0", **told})) for n, (who, told) in enumerate(messages)]
     (folder / "mcp-server-notes.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    handshake(DEMO, mode="2026-07-28", then=[("tools/list", None), ("resources/list", None)]).trace.save(
-        folder / "mine.jsonl"
-    )
+    made = handshake(DEMO, mode="2026-07-28", then=[("tools/list", None), ("resources/list", None)]).trace
+    made.save(folder / "mine.jsonl")
     return folder
 
 
@@ -131,6 +131,8 @@ def test_commands_of_the_readme_work(command, desk, monkeypatch, capsys):
     file = desk / arguments[arguments.index("-o") + 1] if "-o" in arguments else None
     if file is not None:
         file.unlink(missing_ok=True)
+    elif not (desk / "client.jsonl").exists():  # what a client's run against the probe would have left
+        shutil.copy(desk / "mine.jsonl", desk / "client.jsonl")
     finds = arguments[1].startswith(FINDING.get(arguments[0], "nothing"))
     assert run(arguments) == int(finds)
     shown = capsys.readouterr()

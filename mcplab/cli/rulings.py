@@ -32,6 +32,13 @@ class Level(StrEnum):
     SHOULD = "SHOULD"
 
 
+class Party(StrEnum):
+    """Whose breaches count."""
+
+    client = "client"
+    server = "server"
+
+
 def register(app: typer.Typer) -> None:
     for command in (check, rules, explain):
         app.command()(command)
@@ -54,6 +61,9 @@ def check(
         typer.Option("--rule", metavar="ID", help="Only this rule or topic; may be repeated.", show_default=False),
     ] = None,
     level: Annotated[Level, typer.Option("--level", help="SHOULD: those fail too.")] = Level.MUST,
+    party: Annotated[
+        Party | None, typer.Option("--party", help="What this one broke only; else either.", show_default=False)
+    ] = None,
     revision: Annotated[
         str | None,
         typer.Option("--revision", metavar="R", help="Judge by this revision.", show_default=False),
@@ -79,8 +89,9 @@ def check(
         with _asked():
             named = [str(resolve(source)) for source in traces or [BUNDLED]]
             text, status, unread = check_text(
-                named, format=format, rule=rule, level=level, revision=revision, baseline=baseline, hints=hints
-            )
+                named, format=format, rule=rule, level=level, party=party, revision=revision, baseline=baseline,
+                hints=hints,
+            )  # fmt: skip
     except TraceError as error:
         note(f"mcplab: {error}")
         return 3
