@@ -132,6 +132,16 @@ def test_a_probe_before_the_session_stays_with_its_peer():
     assert (row["offered"], row["calls"]) == ("2026-07-28, 2025-11-25", "initialize:1")
 
 
+def test_a_long_name_does_not_stand_in_full_in_each_row():
+    """A name of a megabyte beside ten thousand capabilities would be ten gigabytes of tables."""
+    names = ["n" * 1_000, "n" * 1_001, "n" * 1_002, "\udfff" + "n" * 2_000]
+    shown = [Wire().post("c1", initialize(name=name), initialized()).read().connections["client"][0] for name in names]
+    assert shown[0] == names[0]
+    assert shown[1].startswith(f"{names[0]}... (1,001 characters, SHA-256 ")
+    assert len(set(shown)) == 4
+    assert max(map(len, shown)) < 1_100
+
+
 def test_a_modern_client_over_several_peers_is_one_instance():
     trace = (
         Wire()

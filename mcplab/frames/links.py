@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -11,6 +12,8 @@ from mcplab import envelope, jsontext
 from mcplab.channels import LEGACY_SSE
 from mcplab.envelope import Implementation
 from mcplab.frames.wire import Wire
+
+LONGEST_NAME: Final = 1_000
 
 
 class Link:
@@ -81,8 +84,8 @@ class Link:
             return
         self.info = envelope.text(client)
         said = envelope.decode(client, Implementation)
-        self.info_name = envelope.string(said.name)
-        self.info_version = envelope.string(said.version)
+        self.info_name = shown(envelope.string(said.name))
+        self.info_version = shown(envelope.string(said.version))
 
     def offer(self, version: str | None) -> None:
         """Note an offered version once."""
@@ -103,7 +106,7 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
             link = found[conn] = Link(conn, number)
             link.client = client_of(header)
             label = header.get("label")
-            link.config = jsontext.printable(label) if isinstance(label, str) and label else record.name
+            link.config = shown(label) if isinstance(label, str) and label else record.name
             link.mode = mode
             link.transport = wire.transport
         link.last = number
@@ -114,7 +117,7 @@ def links(wire: Wire, name: str) -> dict[str, Link]:
             if event.client is not UNSET:
                 link.client = event.client
             if event.label is not UNSET:
-                link.config = jsontext.printable(event.label)
+                link.config = shown(event.label)
             if event.mode is not UNSET and event.mode in ("auto", "forced"):
                 link.mode = event.mode
         elif event.kind == "close" and wire.exchange_of[number] is None:
@@ -231,8 +234,8 @@ def _server(link: Link, raw: Any) -> None:
     if raw is UNSET:
         return
     said = envelope.decode(raw, Implementation)
-    link.server = envelope.string(said.name)
-    link.server_version = envelope.string(said.version)
+    link.server = shown(envelope.string(said.name))
+    link.server_version = shown(envelope.string(said.version))
 
 
 def instances(found: dict[str, Link], stem: str) -> None:
@@ -253,4 +256,12 @@ def instances(found: dict[str, Link], stem: str) -> None:
 def said(client: Mapping[str, Any] | None, member: str) -> str | None:
     """A string member of the header's client object."""
     value = client.get(member) if client is not None else None
-    return jsontext.printable(value) if isinstance(value, str) else None
+    return shown(value) if isinstance(value, str) else None
+
+
+def shown(name: str | None) -> str | None:
+    """A name as tables write it, once for each row: of one beyond 1,000 characters the beginning and a hash."""
+    if name is None or len(name) <= LONGEST_NAME:
+        return None if name is None else jsontext.printable(name)
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{jsontext.printable(name[:LONGEST_NAME])}... ({len(name):,} characters, SHA-256 {mark})"
