@@ -88,8 +88,39 @@ def test_a_server_that_is_not_there(mode):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
-    with pytest.raises(HandshakeError, match="refused"):
-        handshake(url, mode=mode, timeout=TIMEOUT)
+    with pytest.raises(HandshakeError) as caught:
+        handshake(f"{url}?api_key=s3cr3t", mode=mode, timeout=TIMEOUT)
+    assert str(caught.value).startswith(f"Connection refused at {url}?api_key=***; ")
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize(
+    ("fault", "seen"),
+    [
+        ("string-id", 'an answer with id "0", where one with id 0 was due'),
+        ("wrong-id", "an answer with id 1000, where one with id 0 was due"),
+    ],
+)
+def test_what_came_in_the_answer_s_place_is_named(transport, fault, seen):
+    with pytest.raises(HandshakeError) as caught:
+        handshake(DEMO(transport=transport, fault=fault), mode="modern", timeout=TIMEOUT)
+    assert seen in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "seen"),
+    [
+        ('{"jsonrpc":"2.0","result":{}}', "an answer with no id, where"),
+        ('{"jsonrpc":"2.0","id":null,"result":{}}', "an answer with id null, where"),
+        (f'{{"jsonrpc":"2.0","id":{"[" * 900}{"]" * 900},"result":{{}}}}', "an answer with id (nested), where"),
+        ("password=s3cr3t \x1b[2J", "text that is no JSON-RPC: 'password=*** \\x1b[2J'"),
+    ],
+)
+def test_what_came_is_quoted_without_harm(answer, seen):
+    code = f"import sys; print({answer!r}, flush=True); sys.stdin.read()"
+    with pytest.raises(HandshakeError) as caught:
+        handshake([sys.executable, "-c", code], mode="modern", timeout=TIMEOUT)
+    assert f"(also seen: {seen}" in str(caught.value)
 
 
 def test_a_handshake_that_was_complete_is_told_from_one_that_was_not():

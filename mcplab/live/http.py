@@ -18,6 +18,8 @@ from mcplab.live.capture import Capture, parts
 from mcplab.live.link import Down, Finished, Happening, Incoming, Junk, Outgoing, StartError
 from mcplab.live.recording import RecordingTransport, why
 from mcplab.live.sse import SseEvent
+from mcplab.live.texts import said
+from mcplab.redaction import MASKS
 
 _BOTH = "application/json, text/event-stream"
 _GOODBYE = 2.0  # seconds for the DELETE that ends a session
@@ -45,8 +47,7 @@ class _Ear:
 
     def body(self, text: bytes) -> None:
         if not self._pass(text):
-            words = text.decode("utf-8", "replace").split()
-            self.said = " ".join(words)[:200]
+            self.said = said(b" ".join(text[:4000].split()), 200)
 
     def event(self, event: SseEvent) -> None:
         if event.id:
@@ -196,7 +197,7 @@ class HttpLink:
                 await response.aclose()
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
             ear.unreachable = isinstance(error, (httpx2.ConnectError, httpx2.InvalidURL, httpx2.UnsupportedProtocol))
-            return why(error)
+            return f"{why(error)} at {MASKS.address(url)}"
         if moved is not None and ear.hops < _HOPS:  # the same request again, as 307 and 308 ask
             ear.hops += 1
             self._url, self._post_to = moved, moved if self._post_to == self._url else self._post_to

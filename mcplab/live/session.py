@@ -71,7 +71,7 @@ class Conversation:
     state: n.Negotiation = field(default_factory=n.Negotiation)
     notifications: list[dict[str, Any]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
-    strays: list[str] = field(default_factory=list)
+    strays: dict[str, str] = field(default_factory=dict)
     link: Link | None = None
     session: str | None = None
     closing: str = ""
@@ -314,7 +314,7 @@ class Conversation:
                 self._explained(f"{method}: {n.words(event)}", "does the server hang after initialize?")
             )
         if isinstance(event, n.Rejected):
-            self.strays.append(f"{method} was answered with HTTP {event.status}")
+            self.strays["notification"] = f"{method} was answered with HTTP {event.status}"
 
     async def _cancel(self, number: int, modern: bool) -> None:
         exchange = next((x for i, x in self._open if i == number), None)
@@ -368,7 +368,7 @@ class Conversation:
                     if listening and _acknowledges(message, number):
                         return None
                 case Junk(text):
-                    self.strays.append(f"junk: {text[:60].decode('utf-8', 'replace')!r}")
+                    self.strays["junk"] = f"text that is no JSON-RPC: '{texts.said(text, 60)}'"
                 case Finished() if item.exchange == exchange:
                     return self._ended(item)
                 case Down(detail) if number is not None or exchange is not None:
@@ -400,9 +400,12 @@ class Conversation:
         if type(ident) is int and ident in self._probes:
             if "result" in message:
                 self.state, _ = self.state.feed(n.Late(message["result"]))
-            self.strays.append("server/discover was answered after its time was up")
+            self.strays["late"] = "server/discover was answered after its time was up"
         else:
-            self.strays.append(f"an answer with the id {texts.dump(ident)}, which nothing asked for")
+            shown = f"id {'(nested)' if isinstance(ident, dict | list) else texts.dump(ident)}"
+            shown = shown if "id" in message else "no id"
+            due = "which nothing asked for" if number is None else f"where one with id {number} was due"
+            self.strays["answer"] = f"an answer with {texts.said(texts.encode(shown), 60)}, {due}"
         return None
 
     def _status_of(self, number: int | None) -> int | None:
@@ -426,8 +429,8 @@ class Conversation:
         return max(self._deadline - time.monotonic(), 0)
 
     def _explained(self, what: str, advice: str) -> str:
-        seen = f" (also seen: {'; '.join(self.strays[-2:])})" if self.strays else ""
-        return f"{what}{seen}; {advice}"
+        seen = f" (also seen: {'; '.join(self.strays.values())})" if self.strays else ""
+        return f"{texts.said(texts.encode(what), 600)}{seen}; {texts.said(texts.encode(advice), 300)}"
 
     async def close(self) -> None:
         """Shut the link down; ``closing`` says what went wrong with that."""

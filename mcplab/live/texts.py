@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcplab.model import ABSENT, HandshakeError, JsonText
+from mcplab.redaction import MASKS
 from mcplab.spec import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION
+from mcplab.told import safe
 
 
 def dump(value: Any) -> str:
@@ -52,6 +54,12 @@ def message(**members: Any) -> bytes:
 def encode(text: str) -> bytes:
     """UTF-8; what has none (a lone surrogate in a ``JsonText``) in the form that keeps it."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def said(text: bytes, limit: int) -> str:
+    """What a server said, as an error may quote it: masked, in one line that does a terminal no harm, cut."""
+    shown = safe(MASKS.message(text[: 20 * limit]).decode("utf-8", "replace"))
+    return shown if len(shown) <= limit else f"{shown[:limit]}…"
 
 
 def initialize_params(version: str, declare: Any, client_info: Any) -> dict[str, Any]:
