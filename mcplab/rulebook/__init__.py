@@ -58,7 +58,7 @@ def explain(trace: Any, seq: int | str) -> Explanation:
             was declared by the end allowed it, for each group of connections of which the same holds.
 
     Raises:
-        TraceError: no message of the trace has this seq, or of a method: no revision can be told.
+        TraceError: no message of the trace has this seq, or of a method: the trace holds no message.
         SpecError: no revision has such a method.
         ArgumentError: ``seq`` is neither.
     """
