@@ -93,8 +93,8 @@ def _plan(
 ) -> list[tuple[Path, str]]:
     """Each file to write with its format."""
     suffix = target.suffix[1:].lower()
-    if not target.name:
-        raise FormatError(f"cannot export to {str(target)!r}: it names no file")
+    if target.name in ("", "-") or (suffix not in known and target.is_dir()):
+        raise FormatError(f"cannot export to {str(target)!r}: it names no file; name one, as NAME.{default[0]}")
     if formats is None:
         if suffix in known:
             return [(target, suffix)]
@@ -119,8 +119,8 @@ def _write(file: Path, data: bytes) -> None:
     temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        if file.is_dir():
-            raise IsADirectoryError(21, os.strerror(21))
+        if file.exists() and not file.is_file():
+            raise OSError(21, "it is a folder, a device or a pipe")
         try:
             temporary.write_bytes(data)
             temporary.replace(file)
@@ -174,7 +174,7 @@ def _figure_html(svg: bytes, title: str, alt: str) -> bytes:
     data = base64.b64encode(svg).decode()
     head, said = html.escape(title), html.escape(alt)
     picture = f'<img alt="{said or head}" src="data:image/svg+xml;base64,{data}" />'
-    return f"<figure>\n{picture}\n<figcaption>{head}</figcaption>\n</figure>\n".encode()
+    return _ascii(f"<figure>\n{picture}\n<figcaption>{head}</figcaption>\n</figure>\n".encode())
 
 
 def _published(table: Any, kind: str) -> bytes:
@@ -230,7 +230,13 @@ def _table_bytes(frame: pd.DataFrame, kind: str) -> bytes:
     if kind == "parquet":
         return _parquet(frame)
     writer = {"csv": _csv, "md": _markdown, "tex": _tex, "html": _html}[kind]
-    return writer(_grid(frame)).encode("utf-8", "backslashreplace")
+    data = writer(_grid(frame)).encode("utf-8", "backslashreplace")
+    return _ascii(data) if kind == "html" else data
+
+
+def _ascii(page: bytes) -> bytes:
+    """A piece of html without a head that could name its coding."""
+    return page.decode().replace("\r", "&#13;").encode("ascii", "xmlcharrefreplace")
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:

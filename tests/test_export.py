@@ -159,6 +159,20 @@ def test_tex_and_html_escape(tmp_path: Path) -> None:
     assert '<th scope="col">100%</th>' in page
 
 
+def test_html_needs_no_page_that_names_its_coding(tmp_path: Path) -> None:
+    (page,) = export(pd.DataFrame({"é": ["○ 数\r"]}), tmp_path / "t.html")
+    assert page.read_bytes().isascii()
+    assert ET.fromstring(page.read_bytes()).findtext(".//td") == "○ 数\r"
+    assert ET.fromstring(page.read_bytes()).findtext(".//th") == "é"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.csv")
+    with pytest.raises(ExportError, match="a device or a pipe"):
+        export(FRAME, tmp_path / "t.csv")
+
+
 @pytest.mark.parametrize(
     ("what", "name", "formats", "says"),
     [
@@ -169,6 +183,8 @@ def test_tex_and_html_escape(tmp_path: Path) -> None:
         (_figure(), "t.csv", None, "svg, pdf, png"),
         ({"a": 1}, "t.csv", None, "cannot export dict"),
         (FRAME, "", None, "cannot write"),
+        (FRAME, "-", None, "names no file; name one, as NAME.csv"),
+        (FRAME, ".", None, "names no file"),
         (FRAME, "nul\0byte.csv", None, "cannot write"),
     ],
 )

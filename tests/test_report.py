@@ -11,12 +11,14 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 
 import nbformat
 import pytest
 
+from mcplab.live.running import ending
 from mcplab.model import MCPLabError
 from mcplab.report import build
 from mcplab.report.execute import execute, find, parametrized
@@ -229,12 +231,16 @@ def test_a_kernel_that_dies_is_said(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a signal to the parent")
-def test_an_interrupt_ends_the_report_and_not_one_notebook(tmp_path):
+@pytest.mark.parametrize(("name", "raised"), [("SIGINT", KeyboardInterrupt), ("SIGTERM", SystemExit)])
+def test_a_signal_ends_the_report_and_not_one_notebook(name, raised, tmp_path, monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    cell = "import os, signal, threading\nos.kill(os.getppid(), signal.SIGINT)\nthreading.Event().wait()"
+    cell = f"import os, signal, threading\nos.kill(os.getppid(), signal.{name})\nthreading.Event().wait()"
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(raised), ending():
             execute(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)]), tmp_path)
+        assert not list((tmp_path / "scratch").iterdir())
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -27,9 +27,11 @@ def report(
 
     A trace that cannot be read does not stop the others: the page lists it with its error. Needs mcplab[lab].
     """
+    from mcplab.live.running import ending
     from mcplab.report import build
 
-    done = build(traces or None, output, timeout=timeout)
+    with ending():
+        done = build(traces or None, output, timeout=timeout)
     note(f"{done.index}: {done.summary}")
     return 0 if done.complete else 1
 
