@@ -176,7 +176,7 @@ def _judged(m: Fact, revision: str | None) -> str:
         return f"{m.revision} ({m.era})"
     if revision is None:
         begun = m.session.began or m.session.spoke_modern
-        why = f": neither initialize nor a request that names one is in this capture; {_RECORD}"
+        why = f": neither initialize nor a modern request of this connection is in it; {_RECORD}"
         return "a revision that the capture does not tell" + ("" if begun else why)
     seq = m.session.memory["orphan"].seq
     return f"{revision} (legacy), by the initialize result #{seq}, which lost its request: check judges nothing by it"
