@@ -32,7 +32,7 @@ def timeline(
 
     Args:
         trace: a Trace (or Traces).
-        steps: how many steps; None: as many as the trace needs.
+        steps: how many steps, fewer where the calendar's first year comes earlier; None: as many as the trace needs.
         step_seconds: length of a step. Step = floor(time since 1970 / step_seconds).
         end: a time (anything ``pandas.Timestamp`` takes; UTC where it names no zone) that the last step holds; default:
             the last event. Later events are not shown.
@@ -70,11 +70,13 @@ def timeline(
     )
     bins = np.floor(np.where(clocked, marks.ts, 0) / step_us).astype("int64")
     first = int(bins[clocked].min()) if steps is None else last - steps + 1
+    if end is None:  # an event with a wild clock must not hide the others
+        first = min(max(first, math.ceil(EARLIEST / step_us)), last)
     count = max(last - first + 1, 1)
     if count > MOST_STEPS:
         raise TraceError(f"{count:,} steps are too many to show (at most {MOST_STEPS:,}); make step_seconds longer")
-    if first * step_us < EARLIEST or (first + count) * step_us > FARTHEST:
-        raise TraceError(f"{count:,} steps of {step_seconds} s reach beyond the years that a calendar has")
+    if first * step_us < EARLIEST or (first + count - 1) * step_us > FARTHEST:
+        raise TraceError(f"{count:,} steps of {step_seconds:g} s reach beyond the years that a calendar has; give end=")
     columns = pd.DatetimeIndex(
         (np.arange(first, first + count) * step_us).astype("int64").view("datetime64[us]"), name="step"
     ).tz_localize("UTC")
