@@ -36,6 +36,7 @@ _RC: Final[dict[Any, Any]] = {
     "text.hinting": "none",  # else letters are moved to whole pixels, and a text's length depends on the resolution
 }
 _PNG_DPI: Final = 200
+_PACKAGES: Final = "% needs booktabs and caption; symbols need XeLaTeX or LuaLaTeX: publish(..., words=True) has none\n"
 
 
 def export(
@@ -179,7 +180,7 @@ def _figure_html(svg: bytes, title: str, alt: str) -> bytes:
 
 def _published(table: Any, kind: str) -> bytes:
     # great-tables keeps a leading bracket from the line end before it, but no star
-    text = table.as_raw_html() if kind == "html" else re.sub(r"(?m)^( *)\*", r"\1{*}", table.as_latex())
+    text = table.as_raw_html() if kind == "html" else _PACKAGES + re.sub(r"(?m)^( *)\*", r"\1{*}", table.as_latex())
     return (text if text.endswith("\n") else text + "\n").encode("utf-8", "backslashreplace")
 
 

@@ -256,6 +256,7 @@ def test_a_comparison_for_a_paper(tmp_path: Path) -> None:
     assert "null" not in page.partition("<table")[2], "the legend names what occurs"
     words = export(publish(compared(), words=True), tmp_path / "w.tex")[0].read_text(encoding="utf-8")
     assert "0.9 & empty & absent" in words
+    assert words.startswith("% needs booktabs and caption")
     assert r"\textless{}script\textgreater{}a\_b\&" in words
     assert words.isascii(), "pdfLaTeX has no glyphs for the symbols"
     starred = export(publish(pd.DataFrame({"a": ["*b"]})), tmp_path / "s.tex")[0].read_text(encoding="utf-8")
