@@ -35,11 +35,16 @@ class TraceError(MCPLabError):
 
 
 class HandshakeError(MCPLabError):
-    """A live handshake failed. ``trace`` is what was recorded until then (or None)."""
+    """A live handshake failed. ``trace`` is what was recorded until then (or None).
+
+    ``handshake``: the ``Handshake``, with the answers until then, where only what followed it failed. ``__notes__``:
+    how a stdio server's process ended, and the last lines of its stderr, masked.
+    """
 
     def __init__(self, message: str, trace: Any = None) -> None:
         super().__init__(message)
         self.trace = trace
+        self.handshake: Any = None
 
 
 class GateError(MCPLabError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from mcplab.cli import run
 from mcplab.live.commands import register, requests_of
 from mcplab.live.server.demo import serving
 from mcplab.traces import read_trace
@@ -34,10 +36,11 @@ def test_the_two_examples_of_the_timeline(app, tmp_path):
         words = ["handshake", server.url, "--mode", "legacy", "--pings", "3", "--every", "0.05"]
         done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "legacy.jsonl")])
         assert done.exit_code == 0, done.output
-        assert done.output.splitlines()[:2] == [
+        assert done.stdout.splitlines()[:2] == [
             "protocol  2025-11-25 (forced legacy)",
             "session   docs-legacy-session",
         ]
+        assert done.stderr == f"wrote {tmp_path / 'legacy.jsonl'}\n"
         words = ["handshake", server.url, "--request", "tools/list", "--request", "tools/call", '{"name": "echo"}']
         words += ["--request", 'tools/call {"name": "progress"}']
         done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "modern.jsonl")])
@@ -67,7 +70,67 @@ def test_a_failure_is_saved_too(app, tmp_path):
         done = CliRunner().invoke(app, ["handshake", server.url, "-o", str(tmp_path / "t.jsonl")])
     assert done.exit_code == 1
     assert "HTTP 503" in str(done.exception)
+    assert (done.stdout, done.stderr) == ("", f"wrote {tmp_path / 't.jsonl'}\n")
     assert 503 in set(read_trace(tmp_path / "t.jsonl").http["status"])
+
+
+def test_what_a_server_wrote_before_it_died_stands_below_the_error(tmp_path, capsys):
+    crash = "import sys; sys.exit('API_KEY=s3cr3t\\n\\n' + 'x' * 900 + '\\nno \\x1b[2Jconfig')"
+    words = ["handshake", "--mode", "modern", "--", sys.executable, "-c", crash]
+    for more, last in (([], ["-o FILE keeps the trace"]), (["-o", str(tmp_path / "t.jsonl")], [])):
+        assert run([words[0], *more, *words[1:]]) == 1
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        told = shown.err.removeprefix(f"wrote {tmp_path / 't.jsonl'}\n").splitlines()
+        assert told[0].startswith(
+            "mcplab: server/discover: the server process ended with exit status 1; look at the trace"
+        )
+        assert told[1:] == [
+            "the server process ended with exit status 1, by itself; its stderr ends:",
+            "  API_KEY=***",
+            f"  {'x' * 200}",
+            r"  no \x1b[2Jconfig",
+            *last,
+        ]
+
+
+def test_only_the_end_of_a_long_stderr_is_shown_and_no_key_of_it(capsys):
+    key = ["-----BEGIN PRIVATE KEY-----", *["c2VjcmV0"] * 60, "-----END PRIVATE KEY-----"]
+    code = f"import sys; print(*{[*map(str, range(40)), *key, *map(str, range(5))]!r}, sep='\\n', file=sys.stderr)"
+    assert run(["handshake", "--mode", "legacy", "--", sys.executable, "-c", code]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[2:-1] == [f"  {line}" for line in (*range(34, 40), "***", *range(5))]
+
+
+def test_what_was_agreed_on_is_shown_though_a_later_request_failed(capsys):
+    code = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    result = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "tools": []}
+    if asked["method"] in ("server/discover", "tools/list"):
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+    words = ["handshake", "--timeout", "1", "--request", "tools/list", "--request", "x/y"]
+    assert run([*words, "--", sys.executable, "-c", code]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.startswith("protocol  2026-07-28 (modern)\n")
+    assert shown.out.splitlines()[-1].startswith("then      tools/list: result {")
+    assert shown.err.startswith("mcplab: x/y: no answer within ")
+    assert shown.err.splitlines()[1:] == [
+        "the server process ended with exit status 0, when mcplab had closed its input; its stderr is empty",
+        "-o FILE keeps the trace",
+    ]
+
+
+def test_nothing_is_kept_of_a_connection_that_was_refused(capsys):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
+        assert run(["handshake", url]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"mcplab: Connection refused at {url}; check the address or the command, and whether the server runs"
+    ]
 
 
 @pytest.mark.parametrize("words", [["--answers", "[]"], ["--answers", "{"], ["--request", "a {"]])

@@ -1,6 +1,7 @@
 """The command line: a thin face over the library, one command a function.
 
 Exit status: 0 fine, 1 it failed (``diff``: they differ), 2 wrong use; what went wrong is one line on stderr.
+Below it stand an error's notes (of a server that failed, the end of its own stderr).
 A new command: a module in ``mcplab/cli/`` whose ``register(app)`` adds it, and its name in ``MODULES``. Modules here
 import nothing heavy when they load: pandas, matplotlib and the SDK come inside functions, so that ``--help`` is quick.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Annotated, Any, Final
 
@@ -73,7 +74,7 @@ def run(arguments: Sequence[str]) -> int:
     except (UsageError, SpecError) as error:
         return _failed(f"{error} (mcplab --help explains)", 2)
     except MCPLabError as error:
-        return _failed(str(error), 1)
+        return _failed(str(error), 1, getattr(error, "__notes__", ()))
     except BrokenPipeError:
         return _quiet()
     except SystemExit as error:
@@ -101,8 +102,9 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-def _failed(text: str, status: int) -> int:
-    note(f"mcplab: {text}")
+def _failed(text: str, status: int, more: Iterable[str] = ()) -> int:
+    for line in (f"mcplab: {text}", *more):
+        note(line)
     return status
 
 

@@ -83,6 +83,11 @@ def handshake_command(
     def keep(trace: Any) -> None:
         if output is not None and trace is not None:
             trace.redacted().save(output, mode=0o600)
+            typer.echo(safe(f"wrote {output}"), err=True)
+
+    def show(done: Handshake) -> None:
+        for line in summary(done):
+            typer.echo(line)
 
     info = None if client_info is None else ABSENT if client_info == "ABSENT" else JsonText(client_info)
     try:
@@ -105,10 +110,13 @@ def handshake_command(
         raise
     except HandshakeError as error:
         keep(error.trace)
+        if error.handshake is not None:
+            show(error.handshake)
+        if output is None and len(error.trace or ()) > 1:  # of a connection that was refused there is one event
+            error.add_note("-o FILE keeps the trace")
         raise
     keep(done.trace)
-    for line in summary(done):
-        typer.echo(line)
+    show(done)
 
 
 def requests_of(words: Sequence[str]) -> list[str]:

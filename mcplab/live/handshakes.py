@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from msgspec import UNSET
 
 from mcplab import __version__
 from mcplab import negotiation as n
@@ -16,12 +19,18 @@ from mcplab.live.outcome import Handshake, trace_of
 from mcplab.live.running import run
 from mcplab.live.server.demo import Demo
 from mcplab.live.session import Conversation
-from mcplab.live.stdio import StdioLink
-from mcplab.model import Event, HandshakeError
+from mcplab.live.stdio import StdioLink, status
+from mcplab.model import Event, HandshakeError, Record
+from mcplab.redaction import MASKS
+from mcplab.told import safe
 
 Target: TypeAlias = str | Sequence[str] | Demo
 Then: TypeAlias = Iterable[tuple[str, Any] | str | float]
 
+_MOST: Final = 12  # lines of a server's stderr that an error shows
+_WIDE: Final = 200
+_LONG: Final = 4000  # bytes of a line that are looked at
+_KEY: Final = 320  # lines that are looked at: a private key that begins above those shown is masked to its end
 _TRANSPORTS = {"stdio": "stdio", "http": "streamable-http", "sse": "sse"}
 
 
@@ -60,7 +69,7 @@ def handshake(
 
     Raises:
         HandshakeError: no agreement, no answer in time, or a server that had to be killed; ``.trace`` holds what was
-            recorded until then.
+            recorded until then, ``.handshake`` what was agreed on and answered.
     """
     return run(
         lambda: handshake_async(
@@ -123,26 +132,52 @@ async def handshake_async(
         if failure is None and talk.closing:
             advice = "the handshake was complete and is in the trace; SIGKILL leaves a server no time to tidy up"
             failure = HandshakeError(f"{talk.closing}; {advice}")
-        if failure is not None:
-            failure.trace = trace_of(record)
-            raise failure
     agreed = talk.agreed
-    assert agreed is not None
-    return Handshake(
-        record=record,
-        mode="auto" if mode == "auto" else "forced",
-        era=agreed.era,
-        revision=agreed.revision,
-        steps=talk.state.steps,
-        discovery=talk.state.discovery,
-        client=declare,
-        client_info=info,
-        result=agreed.result,
-        session=talk.session,
-        results=tuple(results),
-        asked=tuple(talk.asked),
-        notifications=tuple(talk.notifications),
+    done = (
+        None
+        if agreed is None
+        else Handshake(
+            record=record,
+            mode="auto" if mode == "auto" else "forced",
+            era=agreed.era,
+            revision=agreed.revision,
+            steps=talk.state.steps,
+            discovery=talk.state.discovery,
+            client=declare,
+            client_info=info,
+            result=agreed.result,
+            session=talk.session,
+            results=tuple(results),
+            asked=tuple(talk.asked),
+            notifications=tuple(talk.notifications),
+        )
     )
+    if failure is not None:
+        failure.trace, failure.handshake = trace_of(record), done
+        for line in _last_words(record):
+            failure.add_note(line)
+        raise failure
+    assert done is not None
+    return done
+
+
+def _last_words(record: Record) -> list[str]:
+    """How a stdio server ended, and the end of its stderr: of the last process that wrote there, else the last one."""
+    said = [event for event in record.events if event.kind == "stderr"]
+    ends = [event for event in record.events if event.kind == "close" and event.exit_code is not UNSET]
+    if not ends:
+        return []
+    end = next((event for event in ends if said and event.conn == said[-1].conn), ends[-1])
+    texts = [
+        event.raw.encode() if isinstance(event.raw, str) else b64decode(event.raw_b64 or "")
+        for event in said
+        if event.conn == end.conn
+    ]
+    shown = MASKS.message(b"\n".join(text[:_LONG] for text in texts[-_KEY:])).decode("utf-8", "replace").split("\n")
+    lines = [f"  {safe(line)[:_WIDE]}" for line in shown if line.strip()][-_MOST:]
+    how = f"ended with {status(end.exit_code)}" if isinstance(end.exit_code, int) else "is still there"
+    why = "by itself" if end.by == "server" else "when mcplab had closed its input"
+    return [f"the server process {how}, {why}; its stderr {'ends:' if lines else 'is empty'}", *lines]
 
 
 def _connector(

@@ -80,7 +80,7 @@ class StdioLink:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), 1.0)
         code = self._process.returncode
-        ended = "closed its stdout" if code is None else f"ended with {_status(code)}"
+        ended = "closed its stdout" if code is None else f"ended with {status(code)}"
         self.inbox.put_nowait(Down(f"the server process {ended}"))
 
     def _line(self, line: bytes) -> None:
@@ -187,7 +187,8 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
         yield rest
 
 
-def _status(code: int) -> str:
+def status(code: int) -> str:
+    """``exit status 1``, ``SIGTERM``."""
     if code >= 0:
         return f"exit status {code}"
     try:
