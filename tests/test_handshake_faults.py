@@ -136,6 +136,9 @@ def test_killed_after_sigterm_and_the_trace_says_so():
         handshake(DEMO(fault="ignore-sigterm"), timeout=20)
     last = caught.value.trace.record.events[-1]
     assert (last.kind, last.exit_code, last.by) == ("close", -signal.SIGKILL, "client")
+    how = "the server process ended with SIGKILL, when mcplab had closed its input (SIGKILL after SIGTERM); "
+    assert caught.value.__notes__ == [f"{how}its stderr is empty"]
+    assert caught.value.handshake.label == "2026-07-28 (modern)"
 
 
 def test_children_of_the_server_go_too():

@@ -176,7 +176,8 @@ def _last_words(record: Record) -> list[str]:
     shown = MASKS.message(b"\n".join(text[:_LONG] for text in texts[-_KEY:])).decode("utf-8", "replace").split("\n")
     lines = [f"  {safe(line)[:_WIDE]}" for line in shown if line.strip()][-_MOST:]
     how = f"ended with {status(end.exit_code)}" if isinstance(end.exit_code, int) else "is still there"
-    why = "by itself" if end.by == "server" else "when mcplab had closed its input"
+    signalled = f" ({end.reason})" if isinstance(end.reason, str) else ""
+    why = "by itself" if end.by == "server" else f"when mcplab had closed its input{signalled}"
     return [f"the server process {how}, {why}; its stderr {'ends:' if lines else 'is empty'}", *lines]
 
 
