@@ -237,7 +237,7 @@ def _table_bytes(frame: pd.DataFrame, kind: str) -> bytes:
 
 def _ascii(page: bytes) -> bytes:
     """A piece of html without a head that could name its coding."""
-    return page.decode().replace("\r", "&#13;").encode("ascii", "xmlcharrefreplace")
+    return page.decode().encode("ascii", "xmlcharrefreplace")
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:

@@ -143,6 +143,8 @@ def test_comparisons_as_files_and_for_a_paper(traces, tmp_path):
     assert_inert(export(frame, tmp_path / "c", formats=["csv", "md", "tex", "html"]))
     table = mcplab.publish(frame.iloc[:60], title=TEXTS["script"], caption=TEXTS["tex"] + TEXTS["ansi"])
     page, tex = (file.read_text() for file in export(table, tmp_path / "p"))
+    comment, _, tex = tex.partition("\n")
+    assert comment.startswith("% needs booktabs"), "ours, and the only one"
     assert hostile.page(page, typeset=False) + hostile.latex(tex, GREAT) == []
 
 

@@ -130,7 +130,7 @@ def compare(
 
     Each cell is a state: absent, null, empty ({}), object, true, false, value; varies where more than one was seen;
     unknown where no declaration was captured. Tiers other than observed say yes, no, varies or unknown. With
-    -o chart.svg (pdf, png) it is drawn.
+    -o chart.svg (pdf, png) it is drawn, with its source below it.
     """
     import mcplab.comparison as comparison
     import mcplab.tiers as tiers
@@ -143,9 +143,11 @@ def compare(
     by_keys = keys if len(keys) > 1 else keys[0]
     frame = tiers.compare(found, by=by_keys, party=party, tier=tier, long=long, claims=claimed(claims))
     if output is not None and _drawn(output) and not long:
-        from mcplab import plots
+        from mcplab import plots, stories
+        from mcplab.provenance import caption
 
-        return _write(plots.declarations(frame), output)
+        title = stories.headline(frame) if tier == "observed" else None
+        return _write(plots.declarations(frame, title=title, caption=caption(found)), output)
     if output is not None:
         return _write(frame, output)
     if kind is Format.text and not long:

@@ -260,7 +260,7 @@ class Corpus:
         try:
             found = self._database.sql(query)
             return pa.table({}) if found is None else found.to_arrow_table()
-        except duckdb.Error as error:
+        except (duckdb.Error, UnicodeError) as error:
             raise ArgumentError(f"the query failed: {' '.join(str(error).split())}") from None
 
     def _connect(self, duckdb: Any) -> Any:
