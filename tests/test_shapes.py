@@ -28,7 +28,9 @@ def test_initialize_in_every_legacy_revision(revision: str) -> None:
         "params.capabilities is not an object"
     ]
     wrong = {**INIT, "capabilities": {"roots": {"listChanged": "true"}}}
-    assert params_problems(revision, "initialize", wrong) == ["params.capabilities.roots.listChanged is not of type boolean"]
+    assert params_problems(revision, "initialize", wrong) == [
+        "params.capabilities.roots.listChanged is not of type boolean"
+    ]
     assert "params.clientInfo.version is absent" in (
         params_problems(revision, "initialize", {**INIT, "clientInfo": {"name": "a"}}) or []
     )
