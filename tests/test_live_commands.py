@@ -217,3 +217,18 @@ def test_what_was_recorded_until_a_signal_is_saved(tmp_path, number):
         process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert read_trace(file).messages["method"].tolist() == ["initialize"]
+
+
+def test_a_trace_that_cannot_be_written_hides_no_failure(tmp_path, capsys):
+    (tmp_path / "t.jsonl").mkdir()
+    words = ["handshake", "-o", str(tmp_path / "t.jsonl"), "--", sys.executable, "-c", "raise SystemExit(3)"]
+    assert run(words) == 1
+    told = capsys.readouterr().err
+    assert "exit status 3" in told
+    assert str(tmp_path / "t.jsonl") in told
+
+
+@pytest.mark.parametrize("wrong", ["--pings=-3", "--timeout=-1", "--every=-1"])
+def test_less_than_nothing_is_wrong_use(wrong, capsys):
+    assert run(["handshake", "DEMO", wrong]) == 2
+    assert wrong.partition("=")[0] in capsys.readouterr().err

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from mcplab import jsontext
-from mcplab.model import ABSENT, HandshakeError, JsonText
+from mcplab.model import ABSENT, HandshakeError, JsonText, MCPLabError
 from mcplab.told import safe
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def handshake_command(
         list[str] | None, typer.Option(metavar="METHOD [JSON]", help="Send this afterwards, params after a space.")
     ] = None,
     answers: Annotated[str, typer.Option(metavar="JSON", help="Method -> result for what the server asks.")] = "{}",
-    pings: Annotated[int, typer.Option(help="Send so many pings at the end.")] = 0,
-    every: Annotated[float, typer.Option(help="Seconds between two pings.")] = 1.0,
+    pings: Annotated[int, typer.Option(min=0, help="Send so many pings at the end.")] = 0,
+    every: Annotated[float, typer.Option(min=0, help="Seconds between two pings.")] = 1.0,
     listen: Annotated[bool, typer.Option(help="Open the stream on which the server may speak unasked.")] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds for all of it; pauses do not count.")] = 30,
+    timeout: Annotated[float, typer.Option(min=0.01, help="Seconds for all of it; pauses do not count.")] = 30,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Save the trace there, credentials masked, of a failure too.")
     ] = None,
@@ -109,14 +109,17 @@ def handshake_command(
             keep(trace_of(seen.record(kind, label="handshake")))
         raise
     except HandshakeError as error:
-        keep(error.trace)
         if error.handshake is not None:
             show(error.handshake)
+        try:
+            keep(error.trace)
+        except (MCPLabError, OSError) as failed:
+            error.add_note(str(failed))
         if output is None and len(error.trace or ()) > 1:  # of a connection that was refused there is one event
             error.add_note("-o FILE keeps the trace")
         raise
-    keep(done.trace)
     show(done)
+    keep(done.trace)
 
 
 def requests_of(words: Sequence[str]) -> list[str]:
