@@ -58,6 +58,7 @@ td { overflow-wrap: break-word; max-width: 30rem; }
 figure { margin: 1rem 0 2rem; }
 figure img { display: block; width: 100%; max-width: 64rem; height: auto; background: #fff;
   border: 1px solid var(--rule); border-radius: 4px; padding: .5rem; }
+@media (max-width: 44rem) { figure { overflow-x: auto; } figure img { width: 44rem; max-width: none; } }
 figcaption { color: var(--muted); font-size: .9rem; max-width: 52rem; margin-top: .4rem; }
 .files { font-size: .9rem; margin: .3rem 0; }
 .bad { color: var(--bad); }
@@ -70,6 +71,7 @@ NOTEBOOK_STYLE: Final = """
 .input_area, .highlight { background: var(--band); border-radius: 4px; }
 .output_area { overflow-x: auto; }
 .output_area img, .output_png img { max-width: 100%; height: auto; background: #fff; }
+@media (max-width: 44rem) { .output_area img, .output_png img { max-width: none; } }
 .dataframe { border: 0; }
 .output_stdout pre, .output_stderr pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .output_stderr pre { color: var(--muted); }
