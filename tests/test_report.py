@@ -245,6 +245,17 @@ def test_a_signal_ends_the_report_and_not_one_notebook(name, raised, tmp_path, m
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.parametrize("deep", ["d", "d" * 120])
+def test_a_temporary_folder_of_any_length_will_do(deep, tmp_path, monkeypatch):
+    """Where its path is too long for an address of a socket, the kernel is spoken to over loopback."""
+    (tmp_path / deep).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / deep))
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("6 * 7")])
+    assert execute(made, tmp_path) == ""
+    assert made.cells[0].outputs[0].data["text/plain"] == "42"
+    assert not list((tmp_path / deep).iterdir())
+
+
 def test_nothing_to_read_or_to_run(tmp_path):
     with pytest.raises(MCPLabError, match="nothing to read"):
         build(["missing.jsonl"], tmp_path / "out")

@@ -157,8 +157,11 @@ def _drive(client: Any, **how: Any) -> None:
 
 
 def _wire(folder: str) -> dict[str, Any]:
-    """Where the system has them, sockets in a folder of our own instead of TCP ports that others could reach."""
-    return {"transport": "ipc", "connection_file": str(Path(folder) / "kernel.json")} if os.name == "posix" else {}
+    """The kernel's files in a folder of our own, and its sockets too where the system can: TCP ports others reach."""
+    ways = {"connection_file": str(Path(folder) / "kernel.json")}
+    # An address of unix(7) has 108 bytes, on macOS 104, with the zero that ends it; a long TMPDIR has used them up.
+    fits = len(os.fsencode(Path(folder) / "kernel-ipc-5")) < 104
+    return ways | {"transport": "ipc"} if os.name == "posix" and fits else ways
 
 
 def _keep(lesson: Lesson, folder: Path) -> list[str]:
