@@ -47,7 +47,8 @@ class Verdict(NamedTuple):
     """May the message be sent? ``allowed`` is None where the declarations that matter are not known.
 
     ``rule``: id in the catalogue, None where no rule looks at such a message. ``path``: the capability that decides.
-    ``level``: how strongly the revision asks for it, ``""`` where its text has no capitalised word.
+    ``level``: how strongly the revision asks for it, as the catalogue says it of the rule (where the text has no
+    capitalised word, how it is read); ``""`` where neither has a word.
     """
 
     allowed: bool | None
@@ -140,6 +141,16 @@ def _rule_ids() -> dict[tuple[str, str], str]:
 def rule_of(path: str, name: str) -> str | None:
     """The catalogue's id of the rule that gates the method by that path; ``error``/``result`` for an answer."""
     return _rule_ids().get((path, name))
+
+
+@cache
+def _levels(revision: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for entry in load("rules/gate.toml")["rule"]:
+        words = entry["level"] if isinstance(entry["level"], Mapping) else {"": entry["level"]}
+        since = [key for key in words if key <= revision]
+        found |= {entry["id"]: words[max(since)]} if since else {}
+    return found
 
 
 @cache
@@ -237,7 +248,7 @@ class Gate:
             return Verdict(True, None, None, free)
         order = {False: 0, None: 1, True: 2}
         need, stands, rule = min(found, key=lambda one: order[one[1].declared])
-        level = f"{need.strength} NOT" if need.strength else ""
+        level = _levels(self.revision).get(rule or "", f"{need.strength} NOT" if need.strength else "")
         return Verdict(stands.declared, rule, need.path, f"{need.party}: {stands.reason}", level)
 
 

@@ -7,7 +7,8 @@ import pytest
 from mcplab import ABSENT, UNKNOWN, SpecError, gate
 from mcplab.gating import rule_paths, standing
 from mcplab.model import Sentinel, UsageError
-from mcplab.spec import REVISIONS, capability
+from mcplab.rulebook.catalogue import catalogue
+from mcplab.spec import REVISIONS, capability, methods
 
 REQUEST = {"jsonrpc": "2.0", "id": 1}
 SAMPLE = {**REQUEST, "method": "sampling/createMessage"}
@@ -79,10 +80,20 @@ def test_tasks_are_nested_by_method() -> None:
 
 
 def test_level_follows_the_revision() -> None:
-    levels = {
-        rev: gate(rev, server={}).allows(call("tools/list"), "client").level for rev in ("2024-11-05", "2025-06-18")
-    }
-    assert levels == {"2024-11-05": "SHOULD NOT", "2025-06-18": "MUST NOT"}
+    """And is the catalogue's, for every gated message: check and the gate name one level of one rule."""
+    known = catalogue()
+    seen = set()
+    for revision in REVISIONS:
+        for one in methods(revision):
+            message = {key: value for key, value in call(one.name).items() if key != "id" or one.kind == "request"}
+            sender = "client" if one.direction == "c2s" else "server"
+            said = gate(revision, client={}, server={}).allows(message, sender)
+            if said.rule in known and said.path is not None:
+                assert said.level == known[said.rule].level[revision], (revision, one.name)
+                seen.add((said.rule, revision, said.level))
+    assert {("gate.tools-request", revision, level) for revision, level in (
+        ("2024-11-05", "SHOULD NOT"), ("2025-06-18", "MUST NOT"), ("2026-07-28", "SHOULD NOT"),
+    )} <= seen  # fmt: skip
 
 
 def test_modern_input_requests_need_the_very_request() -> None:

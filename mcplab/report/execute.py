@@ -157,11 +157,12 @@ def _drive(client: Any, **how: Any) -> None:
 
 
 def _wire(folder: str) -> dict[str, Any]:
-    """The kernel's files in a folder of our own, and its sockets too where the system can: TCP ports others reach."""
-    ways = {"connection_file": str(Path(folder) / "kernel.json")}
-    # An address of unix(7) has 108 bytes, on macOS 104, with the zero that ends it; a long TMPDIR has used them up.
-    fits = len(os.fsencode(Path(folder) / "kernel-ipc-5")) < 104
-    return ways | {"transport": "ipc"} if os.name == "posix" and fits else ways
+    """The kernel's files in a folder of our own, and its sockets too where the system can: TCP ports others reach.
+
+    An address of unix(7) has 108 bytes, on macOS 104, with the zero that ends it; a long TMPDIR has used them up.
+    """
+    ipc = os.name == "posix" and len(os.fsencode(Path(folder) / "kernel-ipc-5")) < 104
+    return {"connection_file": str(Path(folder) / "kernel.json")} | ({"transport": "ipc"} if ipc else {})
 
 
 def _keep(lesson: Lesson, folder: Path) -> list[str]:
