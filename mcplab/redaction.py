@@ -56,7 +56,6 @@ from mcplab.credentials import (
 from mcplab.model import UsageError
 
 MASK: Final = "***"
-HELP: Final = "Mask more: a KEY, a /regex/, a path (params.x or /params/x), or tokens; may be repeated."
 
 Span = tuple[int, int, str]
 """Where a secret begins and ends in a text, and the name of the place."""

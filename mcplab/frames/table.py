@@ -16,7 +16,6 @@ from mcplab.formats.columns import STAMP
 from mcplab.jsontext import printable
 from mcplab.model import COLUMNS, NO_TIME
 
-TIME = "datetime64[us, UTC]"
 pd.set_option("display.html.use_mathjax", False)  # a name from a trace is no formula where a notebook shows a table
 _pool = pa.system_memory_pool()  # Arrow's own takes much more than a column needs
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)

@@ -55,7 +55,6 @@ class Scene(NamedTuple):
     event_lane: np.ndarray
     event_side: np.ndarray
     event_activity: np.ndarray
-    event_kind: np.ndarray
     event_text: np.ndarray
     micros: np.ndarray
     event_micros: np.ndarray
@@ -124,7 +123,6 @@ def build(
         event_lane=lane_of[1],
         event_side=np.select([extra["sender"] == "client", extra["sender"] == "server"], [1, -1], 0),
         event_activity=_codes(extra["activity"]),
-        event_kind=extra["kind"].astype(object).to_numpy(),
         event_text=_event_texts(extra),
         micros=stamps[0],
         event_micros=stamps[1],
