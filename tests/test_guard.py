@@ -304,6 +304,16 @@ def test_only_streams_can_be_guarded():
         guarded(MCPServer("in process"))
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"sender": "me"}, "sender='me' is neither of client, server"), ({"gate": "2025-11-25"}, "is no gate: mcplab"),
+     ({"notifications": "drops"}, "notifications='drops' is neither of raise, drop")],
+)  # fmt: skip
+def test_an_option_that_is_none_is_said_at_once(options, said):
+    with pytest.raises(UsageError, match=said):
+        guarded("http://127.0.0.1:9/mcp", **options)
+
+
 def test_the_facade_has_it():
     assert mcplab.guarded is guarded
     assert issubclass(mcplab.GateError, mcplab.MCPLabError)

@@ -184,8 +184,13 @@ def guarded(
         strict: refuse also what cannot be judged, as the declaration that matters was not seen.
 
     Raises:
-        UsageError: no transport that has streams.
+        UsageError: no transport that has streams, or an option is none of its words.
     """
+    for name, value, words in (("sender", sender, OTHER), ("notifications", notifications, ("raise", "drop"))):
+        if value not in words:
+            raise UsageError(f"{name}={value!r} is neither of {', '.join(words)}")
+    if not isinstance(gate, Gate | None):
+        raise UsageError(f"gate={gate!r} is no gate: mcplab.gate(revision, client=..., server=...) makes one")
     if isinstance(transport, str):
         transport = streamable_http_client(transport)
     elif isinstance(transport, StdioServerParameters):
