@@ -296,7 +296,7 @@ class Negotiation:
         known = [name for name in REVISIONS if name in left]
         named = known or sorted(name for name in left if era(name) != "unknown")
         if named:
-            return f"try mode={named[-1]!r}{'' if known else ', which mcplab does not know'}"
+            return f"try mode {named[-1]}{'' if known else ', which mcplab does not know'}"
         if left:
             return "mcplab knows none of its versions"
         return "it contradicts itself: only the server can mend that" if supported else "only the server can mend that"
@@ -329,7 +329,7 @@ class Negotiation:
             return "the server could not read the request as JSON: look in the trace at what was sent"
         if isinstance(event, Ended) or self.mode == "auto":
             return "look at the trace for what the server sent" + (", and at its stderr" if stdio else "")
-        return f"is the server {'legacy' if self.modern else 'modern'}? try mode='auto'"
+        return f"is the server {'legacy' if self.modern else 'modern'}? try mode auto"
 
     # initialize ----------------------------------------------------------------------------------
 
@@ -369,7 +369,7 @@ class Negotiation:
             shown = "none" if version is ABSENT else repr(version)
             return self._fail(event, f"the initialize result has protocolVersion {shown}", "report it to the server")
         if self.exact and version != self.asked:
-            other = f"try mode={version!r} or 'legacy'" if version in LEGACY else "try mode='auto'"
+            other = f"try mode {version} or legacy" if version in LEGACY else "try mode auto"
             return self._fail(event, f"offered {self.asked}, the server answered {version}", other)
         if not is_revision(version) or era(version) != "legacy":
             return self._fail(

@@ -66,14 +66,14 @@ def test_a_server_that_refuses_what_it_lists_contradicts_itself():
 @pytest.mark.parametrize(
     ("mode", "supported", "advice"),
     [
-        ("2099-01-01", ["2026-07-28"], "try mode='2026-07-28'"),
-        ("2099-01-01", ["2025-11-25"], "try mode='2025-11-25'"),
-        ("2099-01-01", ["2100-01-01", "2025-06-18", "2026-07-28", "x"], "try mode='2026-07-28'"),
-        ("2099-01-01", ["2100-01-01"], "try mode='2100-01-01', which mcplab does not know"),
+        ("2099-01-01", ["2026-07-28"], "try mode 2026-07-28"),
+        ("2099-01-01", ["2025-11-25"], "try mode 2025-11-25"),
+        ("2099-01-01", ["2100-01-01", "2025-06-18", "2026-07-28", "x"], "try mode 2026-07-28"),
+        ("2099-01-01", ["2100-01-01"], "try mode 2100-01-01, which mcplab does not know"),
         ("2099-01-01", ["two", "three"], "mcplab knows none of its versions"),
         ("2099-01-01", [], "only the server can mend that"),
-        ("2026-07-28", ["2099-01-01", "2025-06-18"], "try mode='2025-06-18'"),
-        ("modern", ["2099-01-01"], "try mode='2099-01-01', which mcplab does not know"),
+        ("2026-07-28", ["2099-01-01", "2025-06-18"], "try mode 2025-06-18"),
+        ("modern", ["2099-01-01"], "try mode 2099-01-01, which mcplab does not know"),
         ("auto", ["two"], "mcplab knows none of its versions"),
         ("auto", [], "only the server can mend that"),
     ],
@@ -90,7 +90,7 @@ def test_what_to_try_where_no_version_is_common(mode, supported, advice, told):
 @pytest.mark.parametrize(
     ("mode", "supported", "advice"),
     [
-        ("2025-11-25", ["2026-07-28"], "the server names 2026-07-28: try mode='2026-07-28'"),
+        ("2025-11-25", ["2026-07-28"], "the server names 2026-07-28: try mode 2026-07-28"),
         ("1999-01-01", ["two"], "the server names two: mcplab knows none of its versions"),
         ("1999-01-01", [], "the server names no version: only the server can mend that"),
         (
