@@ -282,6 +282,22 @@ def test_curl_command_forms() -> None:
         assert "a" in http.headers["accept"]  # type: ignore[index]
 
 
+@pytest.mark.parametrize("line", ["POST /mcp HTTP/1.1", "POST /mcp", "POST http://x/mcp HTTP/2"])
+def test_an_exchange_as_http_has_it(line) -> None:
+    """Words between the body and the response are neither's."""
+    record = read(
+        "# What was sent", line, "Accept: a", "", HELLO, "", "It answers:", "HTTP/1.1 200 OK", "Content-Type: application/json",
+        "", HI, "", "DELETE /mcp", "Mcp-Session-Id: 9", "", "HTTP/1.1 405 Method Not Allowed", "", "POST /token", "Accept: a", "",
+        "grant_type=x", "", "HTTP/1.1 404 Not Found",
+    )  # fmt: skip
+    assert [event.text for event in record.events][:2] == [HELLO, HI]
+    said = [(event.http.method, event.http.status, event.http.path) for event in record.events]  # type: ignore[union-attr]
+    assert [one for one in said if one[0] is not UNSET] == [
+        ("POST", UNSET, "/mcp"), ("DELETE", UNSET, "/mcp"), ("POST", UNSET, "/token"),
+    ]  # fmt: skip
+    assert [one[1] for one in said if one[1] is not UNSET] == [200, 405, 404]
+
+
 def test_mcpsnoop_text_batch_and_http_facts() -> None:
     def row(**more: object) -> str:
         return json.dumps({"session_id": "s", "server_label": "l", "seq": 1, "ts": T % 0, **more})

@@ -1,7 +1,8 @@
 """What curl printed: ``curl -i``, ``-v`` and ``-N -v``, one or many commands after another, with or without the prompt.
 
 ``>`` and ``<`` lines are the headers that were sent and received, ``*`` lines are curl's own words (curl's manual,
-option ``-v``). The request body is only in the command line (``-d``, ``--data``, ``--data-raw``, ``--json``).
+option ``-v``). The request body is only in the command line (``-d``, ``--data``, ``--data-raw``, ``--json``). Requests
+and responses as HTTP has them on the wire (a line, headers, an empty line, a body) may stand in their place.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ _COMMAND = re.compile(r"(?:[^\n]{0,80}?[$#%>»❯]\s+|\+\s+)?(?:[A-Za-z]:\S*[\\/
 _STATUS = re.compile(r"(?:< ?)?HTTP/[\d.]+ (\d{3})(?:\s|$)")
 _REQUEST = re.compile(r"> ([A-Z]+) (\S+) HTTP/[\d.]+")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s?(.*)")
-_SIGN = re.compile(r"^(?:< ?)?HTTP/[\d.]+ \d{3}|^> (?:POST|GET|DELETE) \S+ HTTP/", re.MULTILINE)
+_PLAIN = re.compile(r"(POST|GET|DELETE) (/\S*|https?://\S+)(?: HTTP/[\d.]+)?\s*$")
+_SIGN = re.compile(
+    r"^(?:< ?)?HTTP/[\d.]+ \d{3}|^> (?:POST|GET|DELETE) \S+ HTTP/|^(?:POST|GET|DELETE) \S+(?: HTTP/\S+)?\s*\n[\w-]+: ",
+    re.MULTILINE,
+)
 _INFO = re.compile(r"\* (?=[A-Z(\[a-z]|$)|\} \[\d+ bytes|\{ \[\d+ bytes|[{}] \[data not shown\]")
 _METER = re.compile(r"\s*(?:%\s+Total|Dload|\d+\s+\d+\s+\d+\s+\d+\s+\d+\s+\d+)")
 _LINES = 500  # a command may go on over so many lines
@@ -65,10 +70,15 @@ def read(source: Source, *, tz: str | None = None) -> Record:
 
 def _cut(found: list[str]) -> list[tuple[int, list[str]]]:
     """One piece a command; without commands one a request or response head."""
-    starts = [n for n, line in enumerate(found) if _COMMAND.match(line)]
+    starts = [n for n, line in enumerate(found) if _COMMAND.match(line) or _plain(found[n : n + 2])]
     if not starts or starts[0] != 0:
         starts.insert(0, 0)
     return [(start + 1, found[start:end]) for start, end in zip(starts, [*starts[1:], len(found)], strict=True)]
+
+
+def _plain(found: list[str]) -> re.Match[str] | None:
+    """A request line without curl's sign: a header follows it."""
+    return _PLAIN.match(found[0]) if len(found) > 1 and _HEADER.match(found[1]) else None
 
 
 class _Head(Struct):
@@ -91,6 +101,8 @@ class _Transcript:
         used = 0
         if block and _COMMAND.match(block[0]):
             used = self._command(block)
+        elif block and (line := _plain(block)) is not None:
+            used = self._request(line, block)
         self.block = block[used:]
         self.at = number + used
 
@@ -114,6 +126,18 @@ class _Transcript:
         self._options(words)
         self.builder.lost(self.number, block[0], "a curl command that does not end")
         return 1
+
+    def _request(self, line: re.Match[str], block: list[str]) -> int:
+        """Read a request as it is on the wire, until a response begins; how many lines it took."""
+        self.method, self.url = line[1], line[2]
+        used = 1
+        while used < len(block) and (header := _HEADER.match(block[used])) is not None:
+            self.headers.append((header[1], header[2]))
+            used += 1
+        ends = next((n for n in range(used, len(block)) if _STATUS.match(block[n])), len(block))
+        body = "\n".join(block[used:ends]).strip()
+        self.data = body[: max(body.rfind("}"), body.rfind("]")) + 1] or body or None  # words may follow it
+        return ends
 
     def _options(self, words: list[str]) -> None:
         words = words[next((n for n, word in enumerate(words) if re.search(r"curl(?:\.exe)?$", word)), 0) + 1 :]

@@ -2,7 +2,8 @@
 
 ``Sending client message: root=JSONRPCRequest(method='initialize', ...)`` (1.x) or ``jsonrpc='2.0' id=1 method=...``,
 ``SSE message: ...``, ``Received server message: ...`` are Python reprs (modelcontextprotocol/python-sdk,
-client/streamable_http.py, client/sse.py); ``Received JSON: b'{...}'`` (server/sse.py) holds the message's own bytes.
+client/streamable_http.py, client/sse.py). A server over SSE logs each message it receives three times (server/sse.py):
+``Received JSON: b'{...}'`` (1.2: a dict) holds the message's own bytes, the other two say it again as reprs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from msgspec import UNSET
 
 from mcplab.formats import clock, text
 from mcplab.formats.build import NO_HTTP, Builder
+from mcplab.formats.head import look
+from mcplab.formats.plain import Conns
 from mcplab.formats.source import Source
 from mcplab.model import Record
 
@@ -25,13 +28,14 @@ TITLE = "Python SDK debug log"
 
 _LINE = re.compile(
     r"(Sending client message|SSE message|Received server message|Received JSON|Received message from server"
+    r"|Validated client message|Sending (?:session )?message to writer|Sending message via SSE"
     r"|Parsed JSON response|JSON response): ?(?:SessionMessage\(message=)?(?:JSONRPCMessage\()?"
     r"(?=root=|jsonrpc=|JSONRPC|method=|b['\"]|\{)"
 )
 _LOOSE = re.compile(r"(?=root=JSONRPC|JSONRPC(?:Request|Response|Notification|Error)\(|jsonrpc='2\.0' )()")
-_SENT = {"Sending client message", "Received JSON"}
+_POSTED = ("Received JSON", "Validated client message", "Sending message to writer", "Sending session message to writer")
+_SENT = {"Sending client message", *_POSTED}
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
-_SESSION = re.compile(r"Received session ID: (\S+)")
 _LIMIT = 1 << 20
 _FIELD = re.compile(r"[\s,]*(\w+)=")
 _NAMES = ("jsonrpc", "id", "method", "params", "result", "error")
@@ -45,8 +49,10 @@ def sniff(data: bytes) -> bool:
 def read(source: Source, *, tz: str | None = None) -> Record:
     """Read the messages that the client logged (or an SSE server received). Reprs are turned back into JSON."""
     builder = Builder(source, NAME, infer=True)
+    conns = Conns(builder)
     local = clock.zone(tz)
     rebuilt = naive = False
+    taken = next((words for words in _POSTED if f"{words}: ".encode() in source.data), None)
     for number, line in enumerate(text.lines(source.data), 1):
         clean = text.ANSI.sub("", line)
         pos = 0
@@ -64,8 +70,12 @@ def read(source: Source, *, tz: str | None = None) -> Record:
                 pos = following.start() if following is not None else len(clean)
                 continue
             pos = found.end() + max(used, 1)
+            if found[1] in _POSTED and found[1] != taken:
+                continue  # the message that was logged as it came, again
             rebuilt = rebuilt or not own
-            builder.message(message, number, dir=told, ts=ts)
+            heads = look(message.encode("utf-8", "surrogateescape") if isinstance(message, str) else message)
+            conn = conns.of(heads) if isinstance(heads, list) else conns.current
+            builder.message(message, number, conn=conn, dir=told, ts=ts)
     if rebuilt:
         builder.note(
             "messages are rebuilt from Python reprs: key order and numbers as the SDK had them, a member that is None "
@@ -91,9 +101,10 @@ def _message(body: str) -> tuple[str | bytes, bool, int]:
     """The message's text, whether it is its own, and where it ends."""
     if body[:1] == "{":
         found = text.json_in(body)
-        if isinstance(found, str):
-            raise ValueError(found)
-        return found[0], True, found[1]
+        if not isinstance(found, str):
+            return found[0], True, found[1]
+        literal = _literal(body, 0)
+        return json.dumps(_value(literal), ensure_ascii=False, separators=(",", ":"), allow_nan=False), False, len(literal)
     if body[:1] == "b":
         literal = _literal(body, 0)
         value = _value(literal)

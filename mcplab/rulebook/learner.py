@@ -19,8 +19,8 @@ class Learner:
     def __init__(self, wire: Wire) -> None:
         self._versions = wire.version
         self._disputed = {answer: asked for asked, answer in wire.disputed.items()}
-        # a source that names no transport and holds one party's messages alone may be one half of the traffic
-        self._half = wire.transport is None and not {"client", "server"} <= set(wire.sender)
+        # a source without transport facts that holds one party's messages alone may be one half of the traffic
+        self._half = wire.transport != "stdio" and not wire.http and not {"client", "server"} <= set(wire.sender)
 
     def learn(self, fact: Fact, number: int, session: Session) -> None:
         """What later messages will be judged by."""

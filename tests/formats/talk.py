@@ -358,6 +358,18 @@ def curl_i() -> list[Piece]:
     return pieces
 
 
+def http_plain() -> list[Piece]:
+    pieces: list[Piece] = []
+    for number, answers in _exchanges():
+        kind = "application/json" if len(answers) == 1 else "text/event-stream"
+        pieces += [("POST /mcp HTTP/1.1\nHost: localhost:8000\nContent-Type: application/json\n\n", None), (TALK[number].text, number),
+                   (f"\n\nHTTP/1.1 200 OK\nContent-Type: {kind}\n\n" if answers else "\n\nHTTP/1.1 202 Accepted\n\n", None)]  # fmt: skip
+        for n in answers:
+            pieces += [("event: message\ndata: ", None)] if len(answers) > 1 else []
+            pieces += [(TALK[n].text, n), ("\n\n", None)]
+    return pieces
+
+
 def event_stream() -> list[Piece]:
     pieces: list[Piece] = [(": keep-alive\n\nretry: 3000\n\n", None)]
     for n, m in enumerate(TALK):
@@ -440,6 +452,7 @@ FORMS = [
     Form("session.har", har, "har", False, "streamable-http"),
     Form("curl-Nv.txt", curl, "curl", False, "streamable-http"),
     Form("curl-i.txt", curl_i, "curl", False, "streamable-http"),
+    Form("http.txt", http_plain, "curl", False, "streamable-http"),
     Form("stream.txt", event_stream, "event-stream", False, None),
     Form("python-sdk.log", python_sdk, "python-sdk", True, "streamable-http", own=False),
 ]
