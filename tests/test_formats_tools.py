@@ -346,6 +346,39 @@ def test_python_reprs_of_both_generations() -> None:
     assert len(record.unread) == 1
 
 
+@pytest.mark.parametrize("received", [
+    """Received JSON: b'{"jsonrpc":"2.0","id":4,"method":"ping"}'""",
+    "Received JSON: {'jsonrpc': '2.0', 'id': 4, 'method': 'ping'}",
+    "",
+])  # fmt: skip
+def test_a_message_that_a_python_server_logs_three_times_is_one(received: str) -> None:
+    record = read(
+        f"DEBUG:mcp.server.sse:{received}",
+        "DEBUG:mcp.server.sse:Validated client message: root=JSONRPCRequest(method='ping', jsonrpc='2.0', id=4)",
+        "DEBUG:mcp.server.sse:Sending message to writer: root=JSONRPCRequest(method='ping', jsonrpc='2.0', id=4)",
+        "DEBUG:mcp.server.sse:Sending message via SSE: root=JSONRPCResponse(jsonrpc='2.0', id=4, result={})",
+    )
+    assert [event.dir for event in record.events] == ["c2s", "s2c"]
+    assert json.loads(record.events[0].text) == {"jsonrpc": "2.0", "id": 4, "method": "ping"}
+
+
+def test_sessions_of_a_python_server_are_connections() -> None:
+    words = []
+    for name in "ab":
+        words += [f"Parsed session ID: {name}", f"Received JSON: b'{json.dumps(OPENING)}'"]
+    answer = "Sending message via SSE: root=JSONRPCResponse(jsonrpc='2.0', id=0, result={})"
+    hello = """Received JSON: b'{"jsonrpc":"2.0","method":"notifications/initialized"}'"""
+    words += [answer, answer, "Parsed session ID: b", hello, "Parsed session ID: a", hello]
+    record = read(*(f"DEBUG:mcp.server.sse:{each}" for each in words))
+    assert [event.conn for event in record.events] == ["c1", "c2", "c1", "c2", "c2", "c1"]
+    assert "no mark of a server's message's session" in said(record)
+
+
+def test_python_clients_one_after_the_other_are_connections() -> None:
+    line = "DEBUG:mcp.client.streamable_http:Sending client message: root=JSONRPCRequest(method='initialize', jsonrpc='2.0', id=0)"
+    assert [event.conn for event in read(line, line).events] == ["c1", "c2"]
+
+
 def test_framing_is_read_and_called_wrong() -> None:
     record = read(f"{HELLO}", f"Content-Length: {len(HI)}\r", "\r", HI)
     assert [event.kind for event in record.events] == ["message", "unparsed", "message"]

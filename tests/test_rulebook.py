@@ -449,6 +449,10 @@ def test_one_half_of_the_traffic_breaks_nothing_by_what_the_other_half_holds() -
         '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
     ]
     assert not (check(mcplab.read_trace("\n".join(lines) + "\n"))["verdict"] == "broken").any()
+    log = "DEBUG:mcp.client.streamable_http:Sending client message: root=JSONRPC"  # JSON answers are not logged
+    sent = f"{log}Request(method='initialize', params={json.loads(lines[0])['params']}, jsonrpc='2.0', id=0)\n"
+    sent += f"{log}Notification(method='notifications/initialized', jsonrpc='2.0')\n"
+    assert not (check(mcplab.read_trace(sent))["verdict"] == "broken").any()
     lines[1:1] = ['{"jsonrpc":"2.0","id":"s","method":"roots/list"}']  # both sides are there, and no answer is
     assert (check(mcplab.read_trace("\n".join(lines) + "\n"))["verdict"] == "broken").any()
 

@@ -85,6 +85,10 @@ class Directions:
                 if token is not None:
                     self._tokens[token] = direction
 
+    def waits(self, head: Head) -> bool:
+        """Is this an answer that the client waits for?"""
+        return head.method is UNSET and head.key in self._waiting["c2s"]
+
     def answer(self, text: str) -> Dir:
         """The direction of text that is no JSON but begins as an answer to a request that waits."""
         found = _LOOKS_LIKE_ANSWER.match(text)

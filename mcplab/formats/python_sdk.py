@@ -33,8 +33,14 @@ _LINE = re.compile(
     r"(?=root=|jsonrpc=|JSONRPC|method=|b['\"]|\{)"
 )
 _LOOSE = re.compile(r"(?=root=JSONRPC|JSONRPC(?:Request|Response|Notification|Error)\(|jsonrpc='2\.0' )()")
-_POSTED = ("Received JSON", "Validated client message", "Sending message to writer", "Sending session message to writer")
+_POSTED = (
+    "Received JSON",
+    "Validated client message",
+    "Sending message to writer",
+    "Sending session message to writer",
+)
 _SENT = {"Sending client message", *_POSTED}
+_SESSION = re.compile(r"Parsed session ID: (\S+)")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
 _LIMIT = 1 << 20
 _FIELD = re.compile(r"[\s,]*(\w+)=")
@@ -50,12 +56,15 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     """Read the messages that the client logged (or an SSE server received). Reprs are turned back into JSON."""
     builder = Builder(source, NAME, infer=True)
     conns = Conns(builder)
+    sessions: dict[str, int] = {}
     local = clock.zone(tz)
     rebuilt = naive = False
     taken = next((words for words in _POSTED if f"{words}: ".encode() in source.data), None)
     for number, line in enumerate(text.lines(source.data), 1):
         clean = text.ANSI.sub("", line)
         pos = 0
+        if (posted := _SESSION.search(clean)) is not None:
+            conns.number = sessions.setdefault(posted[1], len(sessions) + 1)
         while (found := _LINE.search(clean, pos) or _LOOSE.search(clean, pos)) is not None:
             stamps = _TIME.findall(clean[pos : found.start()])
             ts = clock.utc(stamps[-1], local) if stamps else UNSET
@@ -74,7 +83,13 @@ def read(source: Source, *, tz: str | None = None) -> Record:
                 continue  # the message that was logged as it came, again
             rebuilt = rebuilt or not own
             heads = look(message.encode("utf-8", "surrogateescape") if isinstance(message, str) else message)
-            conn = conns.of(heads) if isinstance(heads, list) else conns.current
+            conn = conns.of(heads) if isinstance(heads, list) and not sessions else conns.current
+            if len(sessions) > 1 and told == "s2c" and isinstance(heads, list):
+                names = [f"c{each}" for each in sessions.values()]
+                conn = next((name for name in names if builder.directions(name).waits(heads[0])), conn)
+                builder.note(
+                    "no mark of a server's message's session: an answer goes to the first that waits for its id"
+                )
             builder.message(message, number, conn=conn, dir=told, ts=ts)
     if rebuilt:
         builder.note(
@@ -104,7 +119,11 @@ def _message(body: str) -> tuple[str | bytes, bool, int]:
         if not isinstance(found, str):
             return found[0], True, found[1]
         literal = _literal(body, 0)
-        return json.dumps(_value(literal), ensure_ascii=False, separators=(",", ":"), allow_nan=False), False, len(literal)
+        return (
+            json.dumps(_value(literal), ensure_ascii=False, separators=(",", ":"), allow_nan=False),
+            False,
+            len(literal),
+        )
     if body[:1] == "b":
         literal = _literal(body, 0)
         value = _value(literal)
