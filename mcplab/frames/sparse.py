@@ -53,6 +53,7 @@ class Sparse:
         self._latest: tuple[int, Event] | None = None
         self._peers = list(columns.peers)
         self._closes = frozenset(columns.closes)
+        self.http = bool(posts.http)
         self.transport = walked.transport if walked.transport is not None else ("http" if posts.http else None)
         self.disputed: dict[int, int] = {}
         self.orphans: dict[int, str] = {}
