@@ -341,3 +341,12 @@ def test_a_task_whose_life_is_over_need_not_be_found() -> None:
     assert verdicts(made + "wait 1\n" + poll, "tasks-ext.durable", NEW) == ["broken"]
     assert verdicts(made + "wait 3\n" + poll, "tasks-ext.durable", NEW) == []
     assert verdicts(made + poll, "tasks-ext.durable", NEW) == ["unknown"]
+
+
+def test_a_server_that_turns_out_to_be_modern_had_to_know_discover() -> None:
+    refused = '> {"id":1,"method":"server/discover"}\n< {"id":1,"error":{"code":-32601,"message":"no"}}\n'
+    asked = '> {"id":2,"method":"tools/list"}\n'
+    modern = '< {"id":2,"result":{"resultType":"complete","tools":[],"ttlMs":1,"cacheScope":"public"}}\n'
+    for rest, verdict in (modern + "close", ("broken", 2)), (modern, ("broken", 2)), ("close", ("unknown", None)):
+        record = examples.record("open\n" + refused + asked + rest, NEW)
+        assert said(record, "discover.implemented") == [verdict]

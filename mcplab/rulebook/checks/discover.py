@@ -8,12 +8,17 @@ from mcplab.spec import META_VERSION
 
 
 def implemented(m: Fact) -> Outcome:
-    """-32601 is what a legacy server says to a probe: a breach only of a server that is known to be modern."""
-    if m.kind == "result":
-        return KEPT
-    if m.code != -32601:
+    """-32601 is what a legacy server says to a probe: a breach only of a server that is known to be modern, by what it
+    said before or by the end (2026-07-28 basic/versioning: the era is a property of the server, not of a request)."""
+    refused = m.place if m.kind == "error" and m.code == -32601 else m.session.memory.pop("discover refused", None)
+    if refused is None or m.kind == "result":
+        return KEPT if m.kind == "result" else None
+    if m.session.instance.modern:
+        return broken("-32601 from a server that speaks this revision", at=refused)
+    if m.kind != "error":
         return None
-    return broken("-32601 from a server that speaks this revision") if m.session.instance.modern else UNKNOWN
+    m.session.memory["discover refused"] = refused
+    return UNKNOWN
 
 
 def result_shape(m: Fact) -> Outcome:
