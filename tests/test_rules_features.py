@@ -350,3 +350,13 @@ def test_a_server_that_turns_out_to_be_modern_had_to_know_discover() -> None:
     for rest, verdict in (modern + "close", ("broken", 2)), (modern, ("broken", 2)), ("close", ("unknown", None)):
         record = examples.record("open\n" + refused + asked + rest, NEW)
         assert said(record, "discover.implemented") == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [("1900-01-01", "broken"), ("latest", "broken"), ("2024-10-07", None), ("2025-03-26", None), ("2031-01-01", None)],
+)
+def test_a_version_header_that_was_never_published_is_invalid(version: str, verdict: str | None) -> None:
+    call = f'> [mcp-protocol-version={version}] {{"id":1,"method":"tools/list"}}\n< {{"id":1,"result":{{"tools":[]}}}}'
+    record = examples.record('http\nhandshake server={"tools":{}}\n' + call, OLD)
+    assert [each for each, _ in said(record, "version-header.legacy-invalid-400")] == [verdict] * (verdict is not None)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from mcplab.rulebook.checks.http import streamable
+from mcplab.rulebook.checks.versions import FIRST_DRAFT
 from mcplab.rulebook.facts import Fact, Post
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
-from mcplab.spec import META_VERSION
+from mcplab.spec import META_VERSION, REVISIONS, era
 
 HEADER: Final = "mcp-protocol-version"
 MISMATCH: Final = -32020
 UNSUPPORTED: Final = -32022
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def _after_initialize(m: Fact) -> Post | None:
@@ -49,12 +48,12 @@ def legacy_negotiated(m: Fact) -> Outcome:
 
 
 def legacy_invalid_400(m: Fact) -> Outcome:
-    """Only a value that is no date is known to be invalid."""
+    """What was never published is invalid; only the name of a later revision may be new to mcplab and good."""
     post = streamable(m)
     if post is None or post.headers is None or HEADER not in post.headers:
         return None
     said = post.headers[HEADER].strip()
-    if _DATE.fullmatch(said) or said.startswith("DRAFT"):
+    if said in (*REVISIONS, FIRST_DRAFT) or said.startswith("DRAFT") or era(said) == "modern":
         return None
     status = post.exchange.status
     if status is None:

@@ -13,7 +13,7 @@ from mcplab.spec import META_VERSION, REVISIONS
 
 UNSUPPORTED: Final = -32022
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-_FIRST_DRAFT: Final = "2024-10-07"  # what the first SDKs spoke, before the first published revision
+FIRST_DRAFT: Final = "2024-10-07"  # what the first SDKs spoke, before the first published revision
 _MODERN_ERRORS: Final = (-32020, -32021, -32022)
 
 
@@ -54,7 +54,7 @@ def answer_known(m: Fact) -> Outcome:
         return None
     if spec.era(version) == "modern":
         return broken(f"answers {version}, which has no initialize")
-    if version in (*REVISIONS, _FIRST_DRAFT) or version.startswith("DRAFT-"):
+    if version in (*REVISIONS, FIRST_DRAFT) or version.startswith("DRAFT-"):
         return KEPT
     return broken(f"answers {version}, which was never published")
 
