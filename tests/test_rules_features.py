@@ -360,3 +360,17 @@ def test_a_version_header_that_was_never_published_is_invalid(version: str, verd
     call = f'> [mcp-protocol-version={version}] {{"id":1,"method":"tools/list"}}\n< {{"id":1,"result":{{"tools":[]}}}}'
     record = examples.record('http\nhandshake server={"tools":{}}\n' + call, OLD)
     assert [each for each, _ in said(record, "version-header.legacy-invalid-400")] == [verdict] * (verdict is not None)
+
+
+@pytest.mark.parametrize(("headers", "verdict"), [({}, "broken"), (None, "unknown")])
+def test_headers_that_were_not_there_are_not_headers_that_nobody_kept(
+    headers: dict[str, str] | None, verdict: str
+) -> None:
+    record = examples.record(
+        'http\nhandshake server={"tools":{}}\n> {"id":1,"method":"ping"}\n< {"id":1,"result":{}}', OLD
+    )
+    last = record.events[-1]
+    facts = msgspec.structs.replace(last.http, headers=msgspec.UNSET if headers is None else headers)
+    events = [*record.events[:-1], msgspec.structs.replace(last, http=facts)]
+    found = said(msgspec.structs.replace(record, events=events), "http.request-answer-content-type")
+    assert [each for each, _ in found] == [verdict]

@@ -194,7 +194,7 @@ def _response(builder: Builder, exchange: Exchange) -> None:
         return
     kept = headers(exchange.response_headers)
     status = UNSET if exchange.status is None else exchange.status
-    facts = Http(status=status, headers=kept, exchange=exchange.name)
+    facts = Http(status=status, headers=kept if exchange.response_headers else UNSET, exchange=exchange.name)
     body = exchange.response_body
     line = exchange.response_line or exchange.line
     at: dict[str, Any] = {"conn": exchange.conn, "dir": "s2c"}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import UNSET
 
 from mcplab import channels
 from mcplab.model import Event, Http
+
+NO_HEADERS: Final[dict[str, str]] = {}
+"""Stands for headers that the capture does not hold; those of a response that had none of those kept are another {}."""
 
 
 class Exchange:
@@ -30,7 +34,7 @@ class Exchange:
         self.path: str | None = None
         self.status: int | None = None
         self.request_headers: dict[str, str] = {}
-        self.response_headers: dict[str, str] = {}
+        self.response_headers = NO_HEADERS
         self.client_messages = 0
         self.server_messages = 0
         self.rows: list[int] = []  # its messages

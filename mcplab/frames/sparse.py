@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw
 from mcplab import envelope
 from mcplab.envelope import Meta
 from mcplab.frames.direct import INITIALIZE, KINDS, NOTIFICATION, REQUEST, Texts, Walked
-from mcplab.frames.exchange import Exchange
+from mcplab.frames.exchange import NO_HEADERS, Exchange
 from mcplab.frames.wire import Row
 from mcplab.model import Event, Http, Record
 
@@ -26,7 +26,6 @@ _headers = msgspec.json.Decoder(dict[str, str])
 _events = msgspec.json.Decoder(Event)
 _SIDES = {ord("c"): Event("message", dir="c2s"), ord("s"): Event("message", dir="s2c"), ord("-"): Event("message")}
 _CLOSE = Event("close")
-_NO_HEADERS: dict[str, str] = {}
 
 
 class Made(Sequence[T], Generic[T]):
@@ -117,7 +116,7 @@ class Sparse:
         found = self._heads.get(fact)
         if found is None:
             text = self.walked.columns.facts[fact]
-            found = self._heads[fact] = _NO_HEADERS if text is None or text[3] is UNSET else _headers.decode(text[3])
+            found = self._heads[fact] = NO_HEADERS if text is None or text[3] is UNSET else _headers.decode(text[3])
         return found
 
     def exchange(self, place: int) -> Exchange:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcplab import gating, jsontext
-from mcplab.frames.exchange import Exchange
+from mcplab.frames.exchange import NO_HEADERS, Exchange
 from mcplab.model import ABSENT, UNKNOWN
 from mcplab.spec import META_CAPABILITIES, META_SUBSCRIPTION_ID
 
@@ -186,8 +186,8 @@ class Post:
 
     @property
     def answer_headers(self) -> Mapping[str, str] | None:
-        """The response's headers; None where the capture holds none."""
-        return self.exchange.response_headers or None
+        """The response's headers, also where none of those that a trace keeps was there; None: not in the capture."""
+        return None if self.exchange.response_headers is NO_HEADERS else self.exchange.response_headers
 
 
 class Fact:

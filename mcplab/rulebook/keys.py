@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
+from mcplab.frames.exchange import NO_HEADERS
 from mcplab.rulebook.facts import Fact, Post, Session
 from mcplab.spec import META_LOG_LEVEL
 
@@ -116,7 +117,7 @@ class Keyring:
         if number is None:
             own = headers.get(SESSION_HEADER)
             seen = None if own is None else (own == session_id, own.isascii() and own.isprintable() and " " not in own)
-            rest = tuple(sorted(item for item in headers.items() if item[0] != SESSION_HEADER))
+            rest = (headers is NO_HEADERS, *sorted(item for item in headers.items() if item[0] != SESSION_HEADER))
             number = self._headers[id(headers), known] = self._sets.setdefault((rest, seen), len(self._sets))
         return number
 
