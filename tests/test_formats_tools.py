@@ -422,6 +422,14 @@ def test_pairs_of_parties_are_directions(client: str, server: str) -> None:
     assert [event.dir for event in record.events] == ["c2s", "s2c"]
 
 
+def test_angle_brackets_are_directions_only_where_both_are_there() -> None:
+    stray = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "no"}})
+    lines = [f"> {json.dumps(OPENING)}", f"< {json.dumps(OPENED)}", f"< {stray}"]
+    assert [event.dir for event in read(*lines).events] == ["c2s", "s2c", "s2c"]
+    quoted = [f"> {line[2:]}" for line in lines]
+    assert [event.dir for event in read(*quoted).events] == ["c2s", "s2c", UNSET]
+
+
 def test_messages_inside_strings_of_a_log() -> None:
     whole = [json.dumps({"level": "debug", "time": 1767607200000, "msg": f"recv {json.dumps(OPENING)}"})]
     whole.append(json.dumps({"log": json.dumps(OPENED) + "\n", "stream": "stdout", "time": "2026-01-05T10:00:00.5Z"}))

@@ -20,6 +20,8 @@ TITLE = "text with JSON-RPC messages in it"
 
 _CONN = re.compile(r"\[([A-Za-z0-9][\w.:-]{0,80})\]\s*:?\s*$")
 
+_MARK = re.compile(r"(?:^|\s)([<>])\s*$")
+
 
 def sniff(data: bytes) -> bool:
     """Are there messages with other words around them?"""
@@ -46,6 +48,10 @@ def read(source: Source, *, tz: str | None = None) -> Record:
         if each.word is None:
             each.word = words.said(before)
         found.append(each)
+    marks = [_MARK.search(each.before[-200:]) for each in found]
+    if {"<", ">"} <= {mark[1] for mark in marks if mark is not None}:  # alone, > is a quotation
+        for each, mark in zip(found, marks, strict=True):
+            each.word = each.word or words.direction(mark and mark[1])
     sent = words.side(_votes(found))
     relative = any(each.word in ("sent", "received") for each in found)
     if relative:

@@ -22,42 +22,8 @@ _PARTY = "client|server|editor|host|local|remote|c|s"
 _CLIENTS = re.compile("client|editor|host|local|c")
 _BACK = ("<-", "<--", "<=", "←")
 _PARTIES = re.compile(f"({_PARTY})(-+>|=+>|→|⇒|to|-to-|<--?|<=|←)({_PARTY})")
-_SENT = {
-    "send",
-    "sent",
-    "sending",
-    "out",
-    "outgoing",
-    "outbound",
-    "tx",
-    "write",
-    "written",
-    "writing",
-    "->",
-    "-->",
-    "→",
-    ">>>",
-    ">>",
-    ">",
-}
-_RECEIVED = {
-    "receive",
-    "received",
-    "receiving",
-    "recv",
-    "in",
-    "incoming",
-    "inbound",
-    "rx",
-    "read",
-    "reading",
-    "<-",
-    "<--",
-    "←",
-    "<<<",
-    "<<",
-    "<",
-}
+_SENT = set("send sent sending out outgoing outbound tx write written writing -> --> → >>> >> >".split())
+_RECEIVED = set("receive received receiving recv in incoming inbound rx read reading <- <-- ← <<< << <".split())
 _OTHER = {"c2s": "s2c", "s2c": "c2s"}
 
 SIDE = "the source says sent and received, not by whom: told from messages that only one party may send whose log it is"
