@@ -75,6 +75,23 @@ def test_kept_loses_its_ground_with_the_handshake(rule) -> None:
             assert (rule.id, revision) not in judged(record, events[k:])[1], k
 
 
+def test_captures_lose_their_ground_with_the_handshake(captures: list[Path]) -> None:
+    """Also where every exchange repeats a version in its header: what was agreed on is not there."""
+    ground = {rule.id for rule in LEGACY_GROUND}
+    seen = 0
+    for path in (path for path in captures[::2] if "-http-" in path.name):
+        record = read(load(path), format=None, tz=None)
+        events = list(record.events)
+        answered = [
+            n for n, event in enumerate(events) if '"serverInfo"' in event.text and '"protocolVersion"' in event.text
+        ]
+        if answered:
+            kept = judged(record, events[answered[-1] + 1 :])[1]
+            assert not [one for one in kept if one[0] in ground and one[1] is not None and one[1] < "2026"], path.name
+            seen += 1
+    assert seen > 20
+
+
 def test_a_line_that_cannot_be_read_accuses_nobody(captures: list[Path]) -> None:
     def broken(lines: list[str]) -> set[tuple]:
         table = read_trace("\n".join(lines).encode()).findings
