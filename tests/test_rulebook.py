@@ -475,21 +475,15 @@ def test_a_server_that_fell_leaves_the_client_no_time_to_confirm() -> None:
 
 
 def test_a_ping_before_the_handshake_is_judged_though_the_beginning_was_not_seen() -> None:
-    text = "\n".join(
-        [
-            'received: {"jsonrpc":"2.0","id":4,"method":"ping"}',
-            'sent: {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"no"}}',
-            (
-                'received: {"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
-                '"capabilities":{},"clientInfo":{"name":"a","version":"1"}}}'
-            ),
-            (
-                'sent: {"jsonrpc":"2.0","id":5,"result":{"protocolVersion":"2025-06-18","capabilities":{},'
-                '"serverInfo":{"name":"b","version":"1"}}}'
-            ),
-        ]
+    text = (
+        'received: {"jsonrpc":"2.0","id":4,"method":"ping"}\n'
+        'sent: {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"no"}}\n'
+        'received: {"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+        '"capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n'
+        'sent: {"jsonrpc":"2.0","id":5,"result":{"protocolVersion":"2025-06-18","capabilities":{},'
+        '"serverInfo":{"name":"b","version":"1"}}}\n'
     )
-    found = check(mcplab.read_trace(text + "\n"), rules="ping.answered")
+    found = check(mcplab.read_trace(text), rules="ping.answered")
     assert found.loc[found["verdict"] == "broken", ["seq", "revision"]].values.tolist() == [[1, "2025-06-18"]]
 
 
