@@ -15,7 +15,7 @@ from mcplab import jsontext
 from mcplab.model import ABSENT, UNKNOWN, JsonText, Sentinel, UsageError
 from mcplab.spec import Condition, capability, era, eras_of, gates, method, split
 from mcplab.spec.files import load
-from mcplab.spec.revisions import revision_data
+from mcplab.spec.revisions import revision_data, word_at
 
 DIRECTION: Final = {"client": "c2s", "server": "s2c"}
 OTHER: Final = {"client": "server", "server": "client"}
@@ -144,13 +144,8 @@ def rule_of(path: str, name: str) -> str | None:
 
 
 @cache
-def _levels(revision: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for entry in load("rules/gate.toml")["rule"]:
-        words = entry["level"] if isinstance(entry["level"], Mapping) else {"": entry["level"]}
-        since = [key for key in words if key <= revision]
-        found |= {entry["id"]: words[max(since)]} if since else {}
-    return found
+def _levels() -> dict[str, Any]:
+    return {entry["id"]: entry["level"] for entry in load("rules/gate.toml")["rule"]}
 
 
 @cache
@@ -248,7 +243,8 @@ class Gate:
             return Verdict(True, None, None, free)
         order = {False: 0, None: 1, True: 2}
         need, stands, rule = min(found, key=lambda one: order[one[1].declared])
-        level = _levels(self.revision).get(rule or "", f"{need.strength} NOT" if need.strength else "")
+        words = _levels().get(rule or "", f"{need.strength} NOT" if need.strength else "")
+        level = word_at(words, self.revision)
         return Verdict(stands.declared, rule, need.path, f"{need.party}: {stands.reason}", level)
 
 

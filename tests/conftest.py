@@ -24,9 +24,9 @@ os.environ["MATPLOTLIBRC"] = str(Path(__file__).parent / "matplotlibrc")
 os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
 
 # Started with nohup or in the background of a script, every process that a test starts would ignore these, as it should.
-for signum in {signal.SIGINT, *(getattr(signal, name, signal.SIGINT) for name in ("SIGHUP", "SIGQUIT"))}:
-    if signal.getsignal(signum) is signal.SIG_IGN:
-        signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
+for name, usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL), ("SIGQUIT", signal.SIG_DFL)):
+    if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
+        signal.signal(getattr(signal, name), usual)
 
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)

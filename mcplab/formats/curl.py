@@ -25,10 +25,9 @@ _COMMAND = re.compile(r"(?:[^\n]{0,80}?[$#%>»❯]\s+|\+\s+)?(?:[A-Za-z]:\S*[\\/
 _STATUS = re.compile(r"(?:< ?)?HTTP/[\d.]+ (\d{3})(?:\s|$)")
 _REQUEST = re.compile(r"> ([A-Z]+) (\S+) HTTP/[\d.]+")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s?(.*)")
-_PLAIN = re.compile(r"(POST|GET|DELETE) (/\S*|https?://\S+)(?: HTTP/[\d.]+)?\s*$")
+_PLAIN = re.compile(r"(POST|GET|DELETE) (/\S*|https?://\S+)(?: HTTP/[\d.]+)?[ \t\r]*$", re.MULTILINE)
 _SIGN = re.compile(
-    r"^(?:< ?)?HTTP/[\d.]+ \d{3}|^> (?:POST|GET|DELETE) \S+ HTTP/|^(?:POST|GET|DELETE) \S+(?: HTTP/\S+)?\s*\n[\w-]+: ",
-    re.MULTILINE,
+    rf"^(?:< ?)?HTTP/[\d.]+ \d{{3}}|^> (?:POST|GET|DELETE) \S+ HTTP/|^{_PLAIN.pattern}\n[\w-]+: ", re.MULTILINE
 )
 _INFO = re.compile(r"\* (?=[A-Z(\[a-z]|$)|\} \[\d+ bytes|\{ \[\d+ bytes|[{}] \[data not shown\]")
 _METER = re.compile(r"\s*(?:%\s+Total|Dload|\d+\s+\d+\s+\d+\s+\d+\s+\d+\s+\d+)")
@@ -70,15 +69,16 @@ def read(source: Source, *, tz: str | None = None) -> Record:
 
 def _cut(found: list[str]) -> list[tuple[int, list[str]]]:
     """One piece a command; without commands one a request or response head."""
-    starts = [n for n, line in enumerate(found) if _COMMAND.match(line) or _plain(found[n : n + 2])]
+    starts = [n for n, line in enumerate(found) if _COMMAND.match(line) or _plain(found, n)]
     if not starts or starts[0] != 0:
         starts.insert(0, 0)
     return [(start + 1, found[start:end]) for start, end in zip(starts, [*starts[1:], len(found)], strict=True)]
 
 
-def _plain(found: list[str]) -> re.Match[str] | None:
+def _plain(found: list[str], at: int) -> re.Match[str] | None:
     """A request line without curl's sign: a header follows it."""
-    return _PLAIN.match(found[0]) if len(found) > 1 and _HEADER.match(found[1]) else None
+    line = _PLAIN.match(found[at])
+    return line if line is not None and at + 1 < len(found) and _HEADER.match(found[at + 1]) else None
 
 
 class _Head(Struct):
@@ -101,7 +101,7 @@ class _Transcript:
         used = 0
         if block and _COMMAND.match(block[0]):
             used = self._command(block)
-        elif block and (line := _plain(block)) is not None:
+        elif block and (line := _plain(block, 0)) is not None:
             used = self._request(line, block)
         self.block = block[used:]
         self.at = number + used

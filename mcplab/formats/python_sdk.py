@@ -82,15 +82,16 @@ def read(source: Source, *, tz: str | None = None) -> Record:
             if found[1] in _POSTED and found[1] != taken:
                 continue  # the message that was logged as it came, again
             rebuilt = rebuilt or not own
-            heads = look(message.encode("utf-8", "surrogateescape") if isinstance(message, str) else message)
-            conn = conns.of(heads) if isinstance(heads, list) and not sessions else conns.current
-            if len(sessions) > 1 and told == "s2c" and isinstance(heads, list):
+            looked = look(message.encode("utf-8", "surrogateescape") if isinstance(message, str) else message)
+            heads = looked if isinstance(looked, list) else None
+            conn = conns.of(heads) if heads and not sessions else conns.current
+            if len(sessions) > 1 and told == "s2c" and heads:
                 names = [f"c{each}" for each in sessions.values()]
                 conn = next((name for name in names if builder.directions(name).waits(heads[0])), conn)
                 builder.note(
                     "no mark of a server's message's session: an answer goes to the first that waits for its id"
                 )
-            builder.message(message, number, conn=conn, dir=told, ts=ts)
+            builder.message(message, number, conn=conn, dir=told, ts=ts, heads=heads)
     if rebuilt:
         builder.note(
             "messages are rebuilt from Python reprs: key order and numbers as the SDK had them, a member that is None "
@@ -119,11 +120,7 @@ def _message(body: str) -> tuple[str | bytes, bool, int]:
         if not isinstance(found, str):
             return found[0], True, found[1]
         literal = _literal(body, 0)
-        return (
-            json.dumps(_value(literal), ensure_ascii=False, separators=(",", ":"), allow_nan=False),
-            False,
-            len(literal),
-        )
+        return _text(_value(literal)), False, len(literal)
     if body[:1] == "b":
         literal = _literal(body, 0)
         value = _value(literal)
@@ -140,7 +137,11 @@ def _message(body: str) -> tuple[str | bytes, bool, int]:
             fields[name[1]] = value
     if "jsonrpc" not in fields:
         raise ValueError("no jsonrpc in it")
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False), False, pos
+    return _text(fields), False, pos
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _literal(body: str, start: int) -> str:

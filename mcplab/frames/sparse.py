@@ -52,8 +52,8 @@ class Sparse:
         self._latest: tuple[int, Event] | None = None
         self._peers = list(columns.peers)
         self._closes = frozenset(columns.closes)
-        self.http = bool(posts.http)
-        self.transport = walked.transport if walked.transport is not None else ("http" if posts.http else None)
+        self.http = posts.http
+        self.transport = walked.transport if walked.transport is not None else ("http" if self.http else None)
         self.disputed: dict[int, int] = {}
         self.orphans: dict[int, str] = {}
         events, count = len(columns.seq), len(at)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from mcplab.model import SpecError
 from mcplab.spec import REVISIONS
 from mcplab.spec.files import load
+from mcplab.spec.revisions import word_at
 
 LEVELS: Final = ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT")
 CONFIDENCES: Final = ("high", "medium", "low")
@@ -70,15 +71,7 @@ class Rule:
 
 def _by_revision(value: Any, revisions: tuple[str, ...]) -> dict[str, Any]:
     """A word for all revisions, or a table whose keys say from which revision on each word stands."""
-    if not isinstance(value, Mapping):
-        return dict.fromkeys(revisions, value)
-    found: dict[str, Any] = {}
-    for revision in revisions:
-        since = [key for key in value if key <= revision]
-        if not since:
-            raise SpecError(f"no word for {revision} in {value!r}: name it from the rule's first revision on")
-        found[revision] = value[max(since)]
-    return found
+    return {revision: word_at(value, revision) for revision in revisions}
 
 
 def _rule(entry: Mapping[str, Any]) -> Rule:

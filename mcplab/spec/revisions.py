@@ -76,6 +76,20 @@ def revision_data(revision: str) -> dict[str, Any]:
         raise SpecError(f"no revision {revision!r}: the published ones are {', '.join(REVISIONS)}") from None
 
 
+def word_at(words: Any, revision: str) -> Any:
+    """A word that stands for all revisions, or out of a table, whose keys say from which revision on each stands.
+
+    Raises:
+        SpecError: the table begins later.
+    """
+    if not isinstance(words, dict):
+        return words
+    since = [key for key in words if key <= revision]
+    if not since:
+        raise SpecError(f"no word for {revision} in {words!r}: name it from the rule's first revision on")
+    return words[max(since)]
+
+
 def capability_level(revision: str) -> str:
     """How strongly a revision binds both parties to what they negotiated: ``SHOULD``, ``MUST``, or ``""``.
 
