@@ -130,11 +130,16 @@ class Switch:
 
 @dataclass(frozen=True)
 class Accept:
-    """Agreed. ``result`` is the discover or initialize result."""
+    """Agreed. ``result`` is the discover or initialize result.
+
+    ``flaw`` says what is wrong with its shape, or is ``""``: the handshake failed, yet what the server does next can be
+    looked at.
+    """
 
     era: Literal["legacy", "modern"]
     revision: str
     result: dict[str, Any]
+    flaw: str = ""
 
 
 @dataclass(frozen=True)
@@ -246,7 +251,11 @@ class Negotiation:
             supported = discover_versions(event.value)
             if supported is not None:
                 return self._discovered(event, event.value, supported)
-            return self._not_modern(event, "no discover result")
+            wrong = undiscovered(event.value)
+            if self.mode != "auto" and isinstance(event.value, dict):
+                # Whoever asked for it may speak this revision without any discovery (2026-07-28, server/discover).
+                return self._accept(event, "modern", self.asked, event.value, wrong)
+            return self._not_modern(event, wrong)
         if isinstance(event, Refused) and recognised(event):
             if event.code == UNSUPPORTED_VERSION:
                 return self._unsupported(event, event.data["supported"])
@@ -327,6 +336,8 @@ class Negotiation:
             return f"the server names {', '.join(names) or 'no version'}: {self._others(names)}"
         if isinstance(event, Refused) and event.code == PARSE_ERROR:
             return "the server could not read the request as JSON: look in the trace at what was sent"
+        if self.fell_back.startswith("the discover result"):
+            return "try mode modern: it goes on with that result"
         if isinstance(event, Ended) or self.mode == "auto":
             return "look at the trace for what the server sent" + (", and at its stderr" if stdio else "")
         return f"is the server {'legacy' if self.modern else 'modern'}? try mode auto"
@@ -380,14 +391,13 @@ class Negotiation:
         return self._accept(event, "legacy", version, result)
 
     def _accept(
-        self, event: Event, found: Literal["legacy", "modern"], version: str, result: dict[str, Any]
+        self, event: Event, found: Literal["legacy", "modern"], version: str, result: dict[str, Any], wrong: str = ""
     ) -> tuple[Negotiation, tuple[Command, ...]]:
-        wrong = misshapen(result.get("capabilities", ABSENT))
-        if wrong:
-            return self._fail(event, wrong, "the declaration is in the trace; report it to the server")
-        state = replace(self._note(event, f"agreed on {version}"), phase="done", asked=version)
+        wrong = "; ".join(filter(None, (wrong, misshapen(result.get("capabilities", ABSENT)))))
+        so = f"agreed on {version}{', though ' if wrong else ''}{wrong}"
+        state = replace(self._note(event, so), phase="done", asked=version)
         first = (Notify("notifications/initialized"),) if found == "legacy" else ()
-        return state, (*first, Accept(found, version, result))
+        return state, (*first, Accept(found, version, result, wrong))
 
     # HTTP+SSE, and the ends ----------------------------------------------------------------------
 
@@ -418,6 +428,17 @@ def discover_versions(result: Any) -> list[str] | None:
         return None
     supported = result.get("supportedVersions")
     return supported if _names(supported) else None
+
+
+def undiscovered(result: Any) -> str:
+    """What keeps ``result``, an answer to ``server/discover``, from being a discover result."""
+    if not isinstance(result, dict):
+        return f"its result is {_kind(result)}, not an object"
+    if result.get("resultType", "complete") != "complete":
+        return "the discover result has a resultType other than complete"
+    if "supportedVersions" not in result:
+        return "the discover result has no supportedVersions"
+    return "the discover result's supportedVersions is no array of strings"
 
 
 def recognised(error: Refused) -> bool:

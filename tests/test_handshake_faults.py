@@ -196,3 +196,32 @@ def test_a_server_that_talks_without_listening():
         handshake([sys.executable, "-c", code], mode="legacy", timeout=1)
     assert time.monotonic() - started < 1 + 2 * GRACE + SLACK
     assert len(caught.value.trace) > 100
+
+
+FLAWED = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    answers = {"server/discover": {"resultType": "complete", "capabilities": {"tools": {}}}, "tools/list": {"tools": []}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), "result": answers[asked["method"]]}), flush=True)
+    print(json.dumps({"jsonrpc": "2.0", "id": 77, "method": "roots/list"}), flush=True)
+"""
+
+
+def test_an_ill_formed_discover_result_keeps_no_request_from_whoever_chose_the_revision():
+    command = [sys.executable, "-c", FLAWED]
+    with pytest.raises(HandshakeError) as caught:
+        handshake(command, mode="2026-07-28", declare={"roots": {}}, then=["tools/list"], timeout=20)
+    assert "the discover result has no supportedVersions (also seen: the server sent the request roots/list); " in (
+        str(caught.value)
+    )
+    assert [(answer.method, answer.result) for answer in caught.value.handshake.results] == [
+        ("tools/list", {"tools": []})
+    ]
+    assert not any(note.startswith("not sent") for note in caught.value.__notes__)
+    sent = [event for event in caught.value.trace.record.events if event.dir == "c2s" and event.kind == "message"]
+    assert len(sent) == 2  # a modern client sends no responses: roots/list stays without one
+
+    with pytest.raises(HandshakeError, match="has no supportedVersions; then initialize") as caught:
+        handshake(command, then=[1, "tools/list", ("tools/call", {})], timeout=20)
+    assert "not sent: tools/list, tools/call" in caught.value.__notes__

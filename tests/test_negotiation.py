@@ -406,15 +406,62 @@ def test_no_such_mode(mode):
         {"protocolVersion": 20251125, "capabilities": {}},
         {"protocolVersion": "1999-01-01", "capabilities": {}},
         {"protocolVersion": "2026-07-28", "capabilities": {}},
-        {"protocolVersion": "2025-11-25"},
-        {"protocolVersion": "2025-11-25", "capabilities": None},
-        {"protocolVersion": "2025-11-25", "capabilities": ["tools"]},
-        {"protocolVersion": "2025-11-25", "capabilities": {"tools": True}},
     ],
 )
 def test_an_initialize_result_that_cannot_be_agreed_to(result):
     game, _ = play("legacy")
     assert isinstance(game.feed(Result(result))[0], Fail)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "flaw"),
+    [
+        ({}, "the server's result has no capabilities"),
+        ({"capabilities": None}, "the server's capabilities are null, not an object"),
+        ({"capabilities": ["tools"]}, "the server's capabilities are an array, not an object"),
+        ({"capabilities": {"tools": True}}, "the server's capability 'tools' is true, not an object"),
+    ],
+)
+def test_a_declaration_of_the_wrong_shape_is_named_and_stops_nothing(capabilities, flaw):
+    game, _ = play("legacy")
+    result = {"protocolVersion": "2025-11-25", **capabilities}
+    assert game.feed(Result(result)) == (
+        Notify("notifications/initialized"),
+        Accept("legacy", "2025-11-25", result, flaw),
+    )
+    assert game.state.steps[-1].so == f"agreed on 2025-11-25, though {flaw}"
+    assert game.state.discovery == "none"
+
+
+@pytest.mark.parametrize(
+    ("result", "flaw"),
+    [
+        ({}, "the discover result has no supportedVersions"),
+        ({"supportedVersions": "2026-07-28"}, "the discover result's supportedVersions is no array of strings"),
+        ({"supportedVersions": None}, "the discover result's supportedVersions is no array of strings"),
+        (
+            {"supportedVersions": ["2026-07-28"], "resultType": "input_required"},
+            "the discover result has a resultType other than complete",
+        ),
+    ],
+)
+def test_an_ill_formed_discover_result_stops_only_who_has_a_choice(result, flaw):
+    whole = {"capabilities": {}, **result}
+    for mode in ("modern", "2026-07-28"):
+        game, _ = play(mode)
+        assert game.feed(Result(whole)) == (Accept("modern", "2026-07-28", whole, flaw),)
+        assert game.state.discovery == "modern"
+    game, _ = play("auto")
+    assert game.feed(Result(whole)) == (INITIALIZE,)
+    (failed,) = game.feed(Refused(-32601, "Method not found"))
+    assert failed.what == f"server/discover: {flaw}; then initialize: error -32601 (Method not found)"
+    assert failed.advice == "try mode modern: it goes on with that result"
+
+
+def test_a_discover_result_that_is_no_object():
+    game, _ = play("2026-07-28")
+    (failed,) = game.feed(Result(["tools"]))
+    assert failed.what == "server/discover: its result is an array, not an object"
 
 
 def test_shapes():

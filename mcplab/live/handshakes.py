@@ -71,19 +71,9 @@ def handshake(
         HandshakeError: no agreement, no answer in time, or a server that had to be killed; ``.trace`` holds what was
             recorded until then, ``.handshake`` what was agreed on and answered.
     """
-    return run(
-        lambda: handshake_async(
-            target,
-            mode=mode,
-            declare=declare,
-            client_info=client_info,
-            then=then,
-            timeout=timeout,
-            answers=answers,
-            listen=listen,
-            watcher=watcher,
-        )
-    )
+    options: dict[str, Any] = {"mode": mode, "declare": declare, "client_info": client_info, "then": then}
+    options |= {"timeout": timeout, "answers": answers, "listen": listen, "watcher": watcher}
+    return run(lambda: handshake_async(target, **options))
 
 
 async def handshake_async(
@@ -108,17 +98,21 @@ async def handshake_async(
         talk = Conversation(connect, transport, declare, info, dict(answers or {}), timeout)
         results = []
         failure: HandshakeError | None = None
+        steps = list(then)
+        left = [step for step in steps if not isinstance(step, (int, float))]
         try:
             await talk.negotiate(mode)
             if listen:
                 opened = await talk.listen()
                 results += [] if opened is None else [opened]
-            for step in then:
+            for step in steps:
                 if isinstance(step, (int, float)):
                     await talk.pause(step)
                 else:
                     method, params = (step, None) if isinstance(step, str) else step
+                    del left[0]
                     results.append(await talk.then(method, params))
+            talk.judge()
         except HandshakeError as error:
             failure = error
         finally:
@@ -132,11 +126,9 @@ async def handshake_async(
         if failure is None and talk.closing:
             advice = "the handshake was complete and is in the trace; SIGKILL leaves a server no time to tidy up"
             failure = HandshakeError(f"{talk.closing}; {advice}")
-    agreed = talk.agreed
-    done = (
-        None
-        if agreed is None
-        else Handshake(
+    done = None
+    if (agreed := talk.agreed) is not None:
+        done = Handshake(
             record=record,
             mode="auto" if mode == "auto" else "forced",
             era=agreed.era,
@@ -151,9 +143,11 @@ async def handshake_async(
             asked=tuple(talk.asked),
             notifications=tuple(talk.notifications),
         )
-    )
     if failure is not None:
         failure.trace, failure.handshake = trace_of(record), done
+        if left:
+            names = [safe(step if isinstance(step, str) else str(step[0])) for step in left]
+            failure.add_note(f"not sent: {', '.join(names[:8])}{f' and {len(names) - 8} more' if names[8:] else ''}")
         for line in _last_words(record):
             failure.add_note(line)
         raise failure

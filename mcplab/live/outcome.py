@@ -62,8 +62,8 @@ class Handshake:
 
     @property
     def server(self) -> Any:
-        """The server's capabilities."""
-        return self.result["capabilities"]
+        """The server's capabilities, or ``ABSENT``."""
+        return self.result.get("capabilities", ABSENT)
 
     @property
     def server_info(self) -> Any:

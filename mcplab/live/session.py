@@ -118,6 +118,12 @@ class Conversation:
             if self.agreed is not None:
                 return self.agreed
 
+    def judge(self) -> None:
+        """Once all is said: raise for a result of the wrong shape, which stopped nothing that was asked for."""
+        if self.agreed is not None and self.agreed.flaw:
+            advice = f"mcplab went on in {self.agreed.revision}; the result is in the trace: report it to the server"
+            raise HandshakeError(self._explained(self.agreed.flaw, advice))
+
     async def _open_link(self) -> n.Event:
         try:
             self.link = await self.connect()
@@ -203,7 +209,8 @@ class Conversation:
         """Open the stream on which the server may speak unasked: GET, or ``subscriptions/listen`` for all it offers."""
         assert self.agreed is not None
         if self.agreed.era == "modern":
-            offered = self.agreed.result.get("capabilities", {})
+            offered = self.agreed.result.get("capabilities")
+            offered = offered if isinstance(offered, dict) else {}
             wanted = {
                 f"{name}ListChanged": True
                 for name in ("tools", "prompts", "resources")
@@ -378,7 +385,13 @@ class Conversation:
 
     async def _heard(self, message: dict[str, Any], number: int | None, here: bool) -> n.Event | None:
         if isinstance(message.get("method"), str):
-            if "id" in message:
+            if "id" in message and self.agreed is not None and self.agreed.era == "modern":
+                # No answer: the client MUST NOT send responses (2026-07-28, basic/transports/stdio#sending-messages).
+                self.asked.append(message)
+                self.strays["request"] = (
+                    f"the server sent the request {texts.said(texts.encode(message['method']), 60)}"
+                )
+            elif "id" in message:
                 await self._reply(message)
             else:
                 self.notifications.append(message)

@@ -27,9 +27,11 @@ def result_shape(m: Fact) -> Outcome:
     wrong = []
     versions = m.result.get("supportedVersions")
     if not isinstance(versions, list) or not all(isinstance(name, str) for name in versions):
-        wrong.append("supportedVersions is not an array of strings")
+        wrong.append(
+            f"supportedVersions is {'not an array of strings' if 'supportedVersions' in m.result else 'absent'}"
+        )
     if not isinstance(m.result.get("capabilities"), dict):
-        wrong.append("capabilities is not an object")
+        wrong.append(f"capabilities is {'not an object' if 'capabilities' in m.result else 'absent'}")
     if not isinstance(m.result.get("instructions", ""), str):
         wrong.append("instructions is not a string")
     return broken("; ".join(wrong)) if wrong else KEPT
