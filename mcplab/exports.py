@@ -94,15 +94,14 @@ def _plan(
 ) -> list[tuple[Path, str]]:
     """Each file to write with its format."""
     suffix = target.suffix[1:].lower()
-    if target.name in ("", "-") or (suffix not in known and target.is_dir()):
-        raise FormatError(f"cannot export to {str(target)!r}: it names no file; name one, as NAME.{default[0]}")
+    if target.name in ("", "-") or target.is_dir():
+        what, at = ("is a folder", target) if target.is_dir() else ("names no file", Path())
+        raise FormatError(f"cannot export to {str(target)!r}: it {what}; name a file, as {at / f'NAME.{default[0]}'}")
     if formats is None:
         if suffix in known:
             return [(target, suffix)]
         if suffix in (*FIGURE_FORMATS, *TABLE_FORMATS) or (suffix.isalpha() and len(suffix) <= 5):
-            raise FormatError(
-                f"cannot export to {target.name!r}: this is written as {', '.join(known)}; use one of these"
-            )
+            raise FormatError(f"cannot export to {target.name!r}: this is written as {', '.join(known)}")
         wanted = list(default)
     else:
         given = [formats] if isinstance(formats, str) else list(formats)

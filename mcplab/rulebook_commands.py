@@ -122,6 +122,8 @@ def _text(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: T
     lines.append(f"{len(read)} trace{'s' * (len(read) != 1)}: {', '.join([f'{broken} broken', *others])}")
     if counts.get("broken", 0) > broken:
         lines[-1] += f"; not shown: {counts['broken'] - broken} broken SHOULD (--level SHOULD)"
+    if found.empty and not any(trace.messages["sender"].notna().any() for trace in read):
+        lines[-1] += "; nothing can be judged: no message whose sender is known"
     return "\n".join(map(safe, lines))
 
 

@@ -38,8 +38,9 @@ def resolve(source: Any) -> Any:
             known[f"{folder.name}/{file.stem}"] = known[file.stem] = file
     found = known.get(name)
     if found is None:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or sorted(p.name for p in root.iterdir())[:4]
-        raise TraceError(f"{source}: no bundled capture or client of that name; near it: {', '.join(near)}")
+        near = ", ".join(difflib.get_close_matches(name, known, n=3, cutoff=0.5))
+        hint = f"near it: {near}" if near else f"{BUNDLED} alone names them all, as in mcplab read {BUNDLED}"
+        raise TraceError(f"{source}: no bundled capture or client of that name; {hint}")
     return found
 
 

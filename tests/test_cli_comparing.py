@@ -6,6 +6,8 @@ import csv
 import io
 import json
 
+import pytest
+
 from mcplab.cli import run
 from mcplab.comparison import compare
 from mcplab.told import Told
@@ -87,3 +89,46 @@ def test_claims_of_ones_own_are_held_against_captures(tmp_path):
     ]  # fmt: skip
     both = invoke("contradictions", "bundled:cline", "--claims", str(note), "--claims", "bundled:", "-f", "json")
     assert {row["against"] for row in json.loads(both) if row["client"] == "cline"} == {"observed", "read"}
+
+
+def test_a_row_of_several_connections_says_whose_calls_it_counts(tmp_path, capsys):
+    ask, answer = ("client", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}), {"jsonrpc": "2.0", "id": 1}
+    line = "2026-03-02T09:15:00.012Z [info] [{}] Message from {}: {}\n"
+    said = [ask, ("server", answer | {"result": {"tools": []}})]
+    log = tmp_path / "mcp.log"
+    log.write_text("".join(line.format(name, who, json.dumps(m)) for name in ("db", "wiki") for who, m in said))
+    note = "calls and discovery are the instance's: of all its connections together (-t exchanges tells them apart)\n"
+    assert run(["read", str(log)]) == 0
+    assert capsys.readouterr().err == note
+    log.write_text("".join(line.format("db", who, json.dumps(m)) for who, m in said))
+    assert run(["read", str(log)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_where_nobody_knows_who_sent_what_nothing_is_judged_and_that_is_said(tmp_path, capsys):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"jsonrpc":"2.0","id":7,"result":{}}\n{"jsonrpc":"2.0","id":8,"error":{"code":1,"message":"x"}}\n')
+    assert run(["check", str(file)]) == 0
+    assert capsys.readouterr().out.endswith("; nothing can be judged: no message whose sender is known\n")
+    assert run(["check", "bundled:cline", "--rule", "roots", "--party", "server"]) == 0
+    assert "nothing can be judged" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [("-", "-o names a file; without it a table is printed"), ("a.pdf", "it is a folder; name a file, as ")],
+)
+def test_an_output_that_is_no_file(output, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.pdf").mkdir()
+    assert run(["compare", "bundled:cline", "-o", output]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_named_file_that_cannot_be_read_shows_in_the_status_of_an_export_too(tmp_path, capsys):
+    (tmp_path / "diary.txt").write_text("hello\n")
+    sources = ["bundled:cline", str(tmp_path / "diary.txt")]
+    for command in (["read"], ["compare"]):
+        assert run([*command, *sources, "-o", str(tmp_path / "t.csv")]) == 1
+        assert "diary.txt" in capsys.readouterr().err
+    assert (tmp_path / "t.csv").is_file()

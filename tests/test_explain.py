@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcplab import explain, gate, make_trace, read_trace
-from mcplab.model import ABSENT, UNKNOWN
+from mcplab.model import ABSENT, UNKNOWN, TraceError
 from mcplab.spec import META_CAPABILITIES, META_VERSION
 
 FORMS = [ABSENT, UNKNOWN, None, True, 5, "x", [], {}, {"resources": {}, "elicitation": {}}]
@@ -154,3 +154,21 @@ def test_a_handshake_that_came_to_nothing() -> None:
         assert "chose not to" not in said.lines[2]
     agreed = explain(make_trace([asked, other, rpc("client", method="notifications/initialized")]), "tools/list")
     assert "only offered" not in agreed.lines[0]
+
+
+def test_what_declares_is_explained_by_what_it_declares() -> None:
+    asked, answered = (
+        explain(make_trace(legacy({}, {"tools": {}})), 0),
+        explain(make_trace(legacy({}, {"tools": {}})), 1),
+    )
+    assert asked.lines[1] == "declared: client {}; server not seen"
+    assert answered.lines[1] == 'declared: client {}; server {"tools":{}}'
+    assert explain(make_trace(modern({}, {"tools": {}})), 1).lines[1] == 'declared: client {}; server {"tools":{}}'
+    assert explain(make_trace(modern({}, ABSENT)), 1).lines[1] == "declared: client {}; server absent"
+
+
+def test_a_seq_that_is_not_there_and_an_error_that_nothing_asked_for() -> None:
+    trace = make_trace([*legacy({}, {}), rpc("server", id=77, error={"code": 1, "message": "x"})])
+    assert explain(trace, 3).lines[0].startswith("#3: server, error 77; ")
+    with pytest.raises(TraceError, match="no message has seq 99; its messages have 0 to 3"):
+        explain(trace, 99)

@@ -182,9 +182,9 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
         (FRAME, "t", [], "cannot export as nothing"),
         (_figure(), "t.csv", None, "svg, pdf, png"),
         ({"a": 1}, "t.csv", None, "cannot export dict"),
-        (FRAME, "", None, "cannot write"),
-        (FRAME, "-", None, "names no file; name one, as NAME.csv"),
-        (FRAME, ".", None, "names no file"),
+        (FRAME, "", None, "is a folder; name a file, as "),
+        (FRAME, "-", None, "names no file; name a file, as NAME.csv"),
+        (FRAME, ".", None, "is a folder; name a file, as "),
         (FRAME, "nul\0byte.csv", None, "cannot write"),
     ],
 )

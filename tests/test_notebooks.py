@@ -190,6 +190,15 @@ def test_both_halves_in_both_eras_are_quoted(traces):
 
 def test_the_headline(frame):
     assert stories.headline(frame) == "10 of 31 releases declare nothing, 14 of 31 vary from run to run"
+    one, other = ("x", "1"), ("x", "2")
+    few = pd.DataFrame({one: ["empty", "absent", "absent"], other: ["object", "empty", "true"]},
+                       index=["$", "roots", "roots.listChanged"])  # fmt: skip
+    assert stories.headline(few) == "1 of 2 releases declares roots, 1 declares nothing"
+    assert stories.headline(few[[other]]) == "1 of 1 release declares roots"
+    varied = few.replace("object", "varies").replace("true", "varies")
+    assert stories.headline(varied[[other]]) == "1 of 1 release declares roots, 1 of 1 varies from run to run"
+    assert stories.headline(few[[other]].replace("empty", "varies")) == "1 of 1 release varies from run to run"
+    assert stories.headline(few[[other]].replace("empty", "unknown")) == "What 1 release declares"
     assert set(frame.loc["$"]) == {"empty", "object", "varies"}
 
 

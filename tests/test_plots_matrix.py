@@ -168,7 +168,7 @@ def test_a_tie_shows_what_was_declared() -> None:
 def test_instances_and_eras_are_written_over_their_columns() -> None:
     texts = [text.get_text() for text in drawn(plots.declarations(frame_of(3)))]
     assert {"instances", "era", "1", "2", "3", "L", "M", "LM"} <= set(texts)
-    assert "era: L legacy, M modern, LM both" in texts
+    assert "era agreed on: L legacy, M modern, LM both" in texts
     without = [text.get_text() for text in drawn(plots.declarations(frame_of(3, attrs=False)))]
     assert not {"instances", "era"} & set(without)
 

@@ -166,3 +166,4 @@ def test_the_changelog_begins_with_this_version():
     heading = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert heading
     assert heading.group(1) == mcplab.__version__
+    assert f"\nversion: {mcplab.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

@@ -21,13 +21,7 @@ def show(
     steps: Annotated[int, typer.Option("--steps", min=1, help="How many segments.")] = 60,
     step_seconds: Annotated[float, typer.Option("--step-seconds", metavar="S", help="Length of a segment.")] = 1.0,
     end: Annotated[
-        str | None,
-        typer.Option(
-            "--end",
-            metavar="TIME|now",
-            help="What the last segment holds; default: the last event.",
-            show_default=False,
-        ),
+        str | None, typer.Option("--end", metavar="TIME|now", help="End; default: the last event.", show_default=False)
     ] = None,
     instance: Annotated[
         str | None, typer.Option("--instance", metavar="NAME", help="Only this one.", show_default=False)

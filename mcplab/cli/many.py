@@ -38,8 +38,7 @@ def build(
         bool, typer.Option("--split", help="A file is a gateway's log: each connection in it is a capture of its own.")
     ] = False,
     scheduler: Annotated[
-        str | None,
-        typer.Option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster; 'local' makes one here."),
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster; 'local' makes one here.")
     ] = None,
 ) -> int:
     """Make or bring up to date a corpus of exactly these sources.

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcplab.model import ExportError
+from mcplab.model import ExportError, FormatError
 from mcplab.told import columns_of, safe, side_by_side
 
 if TYPE_CHECKING:
@@ -132,11 +132,13 @@ def _letter(n: int) -> str:
     return text
 
 
-def save(frame: pd.DataFrame, output: Path) -> None:
-    """Export a table, its suffix says as what, and say so."""
+def save(what: Any, output: Path) -> None:
+    """Export a table or a chart, its suffix says as what, and say so."""
     from mcplab.exports import export
 
-    wrote(export(frame, output))
+    if output.name == "-":
+        raise FormatError("-o names a file; without it a table is printed, with --format csv as csv")
+    wrote(export(what, output))
 
 
 def wrote(files: Iterable[Path]) -> None:

@@ -68,9 +68,13 @@ def read(
     found = captures(traces, client)
     frame = getattr(found, table)
     chosen = _columns(columns, frame, table)
+    wanted = frame if columns is None else frame[chosen]
     if output is not None:
-        return _write(frame if columns is None else frame[chosen], output)
-    show(frame if columns is None else frame[chosen], kind, columns=chosen)
+        save(wanted, output)
+    else:
+        show(wanted, kind, columns=chosen)
+    if "calls" in chosen and frame["instance"].duplicated().any():
+        note("calls and discovery are the instance's: of all its connections together (-t exchanges tells them apart)")
     return left_out(traces, found)
 
 
@@ -84,11 +88,6 @@ def _columns(given: str | None, frame: pd.DataFrame, table: str) -> list[str]:
     if unknown or not wanted:
         raise typer.BadParameter(f"no column {', '.join(unknown)}; {table} has {', '.join(frame.columns)}")
     return wanted
-
-
-def _write(frame: Any, output: Path) -> int:
-    save(frame, output)
-    return 0
 
 
 def _drawn(output: Path) -> bool:
@@ -107,9 +106,7 @@ def compare(
     by: Annotated[
         str,
         typer.Option(
-            "--by",
-            metavar="A,B",
-            help="What a column stands for: client, client_version, config, transport, era, instance, trace.",
+            "--by", metavar="A,B", help="A column is a client, client_version, config, transport, era, instance, trace."
         ),
     ] = "client,client_version",
     party: Party = "client",
@@ -147,10 +144,10 @@ def compare(
         from mcplab.provenance import caption
 
         title = stories.headline(frame) if tier == "observed" else None
-        return _write(plots.declarations(frame, title=title, caption=caption(found)), output)
-    if output is not None:
-        return _write(frame, output)
-    if kind is Format.text and not long:
+        save(plots.declarations(frame, title=title, caption=caption(found)), output)
+    elif output is not None:
+        save(frame, output)
+    elif kind is Format.text and not long:
         say(matrix(frame))
     else:
         show(frame, kind)
@@ -209,18 +206,20 @@ def reach(
     """Whom do I lose if my server needs these client capabilities?
 
     yes: every captured instance declares it; no: none does; varies: some do; unknown: no declaration was captured.
+    Exit status 1 for a path that looks misspelt, whose rows answer nothing.
     """
     import mcplab.comparison as comparison
 
     found = captures(traces, client)
     frame = comparison.reach(paths, found)
-    for path in paths:
-        if known := _like(path, frame):
-            note(f"mcplab: {path}: no revision defines it, and no capture declares it; did you mean {known}?")
+    likely = {path: known for path in paths if (known := _like(path, frame))}
+    for path, known in likely.items():
+        note(f"mcplab: {path}: no revision defines it, and no capture declares it; did you mean {known}?")
     if output is not None:
-        return _write(frame, output)
-    show(frame, kind)
-    return left_out(traces, found)
+        save(frame, output)
+    else:
+        show(frame, kind)
+    return left_out(traces, found) or int(bool(likely))
 
 
 def _like(path: str, frame: pd.DataFrame) -> str:
@@ -275,15 +274,17 @@ def timeline(
     if output is not None and _drawn(output):
         from mcplab import plots
 
-        if end is not None or (axis == "seq" and strips.has_clock(one)):
-            return _write(plots.timeline(frame), output)  # the strip that was asked for, which no chart of lanes has
         tables = {name: getattr(one, name) for name in ("messages", "http", "events", "exchanges")}
         if instance is not None:
             tables = {name: table[table["instance"] == instance] for name, table in tables.items()}
-        return _write(plots.timeline(tables.pop("messages"), **tables, steps=steps, step_seconds=seconds), output)
-    if output is not None:
-        return _write(frame, output)
-    if kind is Format.text:
+        if end is not None or (axis == "seq" and strips.has_clock(one)):
+            chart = plots.timeline(frame)  # the strip that was asked for, which no chart of lanes has
+        else:
+            chart = plots.timeline(tables.pop("messages"), **tables, steps=steps, step_seconds=seconds)
+        save(chart, output)
+    elif output is not None:
+        save(frame, output)
+    elif kind is Format.text:
         say(strips.strip(frame, seconds if axis == "time" else None) + "\n")
     else:
         show(frame, kind)

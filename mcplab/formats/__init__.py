@@ -117,6 +117,6 @@ def read(source: Source, *, format: str | None = None, tz: str | None = None) ->
     found = find(format) if format is not None else next((m for m in FORMATS if m.sniff(source.data)), None)
     if found is None:
         start = source.data.lstrip(b"\0 \t\r\n")[:60].decode("utf-8", "backslashreplace").split("\n")[0].strip()
-        known = ", ".join(names())
-        raise TraceError(f"{source.file}: not a trace that mcplab knows (starts {start!r}); known formats: {known}")
+        why = f"not a trace that mcplab knows (starts {start!r}); known formats: {', '.join(names())}"
+        raise TraceError(f"{source.file}: {why}; mcplab tap, wrap and proxy record one")
     return found.read(source if found is native else as_utf8(source), tz=tz)

@@ -81,5 +81,5 @@ def keys(cells: Cells, theme: str, ground: Ground, *, counted: bool) -> list[Key
         found.append(Key(STATES["unknown"].meaning if cells.tier == "observed" else "nothing is known", patch=hatch))
     eras = margins.eras_shown(cells)
     if eras:
-        found.append(Key("era: " + ", ".join(eras), bare=True))
+        found.append(Key("era agreed on: " + ", ".join(eras), bare=True))
     return found

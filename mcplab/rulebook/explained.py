@@ -149,6 +149,10 @@ def _declaration(m: Fact, said: Verdict) -> str:
 
 
 def _of(m: Fact, party: str) -> Any:
+    if party == "client" and (m.kind, m.method) == ("request", "initialize"):  # it declares them itself
+        return m.params.get("capabilities", ABSENT)
+    if party == "server" and m.kind == "result" and m.method in ("initialize", "server/discover"):
+        return m.result.get("capabilities", ABSENT)
     return m.client_capabilities if party == "client" else m.server_capabilities
 
 
@@ -206,7 +210,9 @@ def explain(wire: Wire, links: dict[str, Link], name: str, seq: int, plan: Plan)
     """The explanation of the message with that seq."""
     rows = [n for n, row in enumerate(wire.rows) if wire.record.events[row.event].seq == seq]
     if not rows:
-        raise TraceError(f"{name}: no message has seq {seq}; its table messages has those that there are")
+        seqs = [event.seq for event in (wire.record.events[row.event] for row in wire.rows)]
+        there = f"its messages have {min(seqs)} to {max(seqs)}" if seqs else f"it holds no message; {_RECORD}"
+        raise TraceError(f"{name}: no message has seq {seq}; {there}")
     row = rows[0]
     paired = wire.answer.get(row) if wire.kind[row] == "request" else wire.reply_to[row]
     answer = None if paired is None else wire.record.events[wire.rows[paired].event].seq
@@ -214,7 +220,7 @@ def explain(wire: Wire, links: dict[str, Link], name: str, seq: int, plan: Plan)
     fact = run.facts[0]
     gated, declared = run.gates[0] if run.gates else (None, "the revision in force is not known")
     rules = tuple(sorted((rule, *_verdict(one)) for rule, said in run.said for one in _each_of(said)))
-    what = f"#{seq}: {fact.sender or 'unknown party'}, {fact.kind} {fact.method or ''} {fact.id or ''}".rstrip()
+    what = f"#{seq}: {fact.sender or 'unknown party'}, " + " ".join(filter(None, (fact.kind, fact.method, fact.id)))
     lines = (
         f"{what}; judged by {_judged(fact, run.revision)}",
         f"declared: {declared}",

@@ -78,17 +78,23 @@ def pretty(text: str) -> str:
 
 
 def headline(frame: pd.DataFrame) -> str:
-    """The finding of a comparison, for a chart's title."""
+    """The finding of a comparison, for a chart's title: of three capabilities or fewer, who declares which."""
     if frame.shape[1] == 0:
         return "No declaration was captured"
     root = frame.loc["$"]
     known = int((root != "unknown").to_numpy().sum())
     noun = "column" if frame.columns.nlevels == 1 else "release"
-    parts = []
+    whole = frame.loc[[path for path in frame.index if path != "$" and "." not in path]]
+    said = {path: int(row.isin(["empty", "object", "true", "value"]).sum()) for path, row in whole.iterrows()}
+    named = {path: n for path, n in said.items() if n} if len(said) <= 3 else {}
     if nothing := int((root == "empty").to_numpy().sum()):
-        parts.append(f"{nothing} of {count(known, noun)} {'declares' if nothing == 1 else 'declare'} nothing")
+        named["nothing"] = nothing
+    parts = [f"{n} {'declares' if n == 1 else 'declare'} {path}" for path, n in named.items()]
+    if parts:
+        parts[0] = parts[0].replace(" ", f" of {count(known, noun)} ", 1)
     if varied := int((frame == "varies").any().sum()):
-        parts.append(f"{varied} of {known} {'varies' if varied == 1 else 'vary'} from run to run")
+        among = known if parts else count(known, noun)
+        parts.append(f"{varied} of {among} {'varies' if varied == 1 else 'vary'} from run to run")
     return ", ".join(parts) or f"What {count(known, noun)} {'declares' if known == 1 else 'declare'}"
 
 
