@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 BRIEF: Final[dict[str, tuple[str, ...]]] = {
     "statements": ("tier", "client", "client_version", "path", "declares", "implements", "when", "date", "evidence"),
-    "contradictions": ("client", "path", "what", "tier", "claimed", "claimed_date", "found", "found_version", "reason"),
+    "contradictions": ("client", "path", "what", "tier", "claimed", "claimed_date",
+                       "found", "found_version", "reason", "source"),
     "variance": ("client", "path", "factor", "name", "a", "b", "state_a", "state_b", "contexts", "given"),
     "promises": ("client", "client_version", "path", "kind", "by", "other", "instances", "of", "configurations", "n"),
-}
+}  # fmt: skip
 """Columns of the short form, for text and md."""
 
 
