@@ -377,8 +377,9 @@ class Negotiation:
         result = event.value
         version = result.get("protocolVersion", ABSENT) if isinstance(result, dict) else ABSENT
         if not isinstance(version, str):
-            shown = "none" if version is ABSENT else repr(version)
-            return self._fail(event, f"the initialize result has protocolVersion {shown}", "report it to the server")
+            what = "has no protocolVersion" if version is ABSENT else f"has {_kind(version)} as its protocolVersion"
+            what = what if isinstance(result, dict) else f"is {_kind(result)}, not an object"
+            return self._fail(event, f"the initialize result {what}", "report it to the server")
         if self.exact and version != self.asked:
             other = f"try mode {version} or legacy" if version in LEGACY else "try mode auto"
             return self._fail(event, f"offered {self.asked}, the server answered {version}", other)

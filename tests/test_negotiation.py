@@ -397,20 +397,29 @@ def test_no_such_mode(mode):
 
 
 @pytest.mark.parametrize(
-    "result",
+    ("result", "what"),
     [
-        None,
-        [],
-        "2025-11-25",
-        {},
-        {"protocolVersion": 20251125, "capabilities": {}},
-        {"protocolVersion": "1999-01-01", "capabilities": {}},
-        {"protocolVersion": "2026-07-28", "capabilities": {}},
+        (None, "the initialize result is null, not an object"),
+        ([], "the initialize result is an array, not an object"),
+        ("2025-11-25", "the initialize result is a string, not an object"),
+        ({}, "the initialize result has no protocolVersion"),
+        ({"protocolVersion": 20251125}, "the initialize result has a number as its protocolVersion"),
+        ({"protocolVersion": None}, "the initialize result has null as its protocolVersion"),
+        (
+            {"protocolVersion": "1999-01-01"},
+            "the server answered initialize with version '1999-01-01', which is no legacy revision",
+        ),
+        (
+            {"protocolVersion": "2026-07-28"},
+            "the server answered initialize with version '2026-07-28', which is no legacy revision",
+        ),
     ],
 )
-def test_an_initialize_result_that_cannot_be_agreed_to(result):
+def test_an_initialize_result_that_cannot_be_agreed_to(result, what):
     game, _ = play("legacy")
-    assert isinstance(game.feed(Result(result))[0], Fail)
+    (failed,) = game.feed(Result({"capabilities": {}} | result if isinstance(result, dict) else result))
+    assert isinstance(failed, Fail)
+    assert failed.what == what
 
 
 @pytest.mark.parametrize(
