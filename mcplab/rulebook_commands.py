@@ -112,13 +112,13 @@ def _known(baseline: Path | None) -> set[tuple[Any, ...]]:
 
 def _text(found: pd.DataFrame, shown: pd.DataFrame, fresh: pd.DataFrame, read: Traces) -> str:
     lines = []
-    new = set(fresh.index)
     for row in shown.itertuples():
-        mark = "" if row.Index in new else " (known)"
+        mark = "" if row.Index in fresh.index else " (known)"
         lines.append(f"{row.trace}#{row.seq} {row.level} {row.rule} [{row.party}] {row.detail}{mark}")
     counts = found["verdict"].value_counts()
     broken = int((shown["verdict"] == "broken").sum())
-    others = [f"{counts.get(word, 0)} {word}" for word in ("kept", "unknown", "unexercised")]
+    words = ("kept", "unknown", "unexercised", *(["hint"] if "hint" in counts else []))
+    others = [f"{counts.get(word, 0)} {word}" for word in words]
     lines.append(f"{len(read)} trace{'s' * (len(read) != 1)}: {', '.join([f'{broken} broken', *others])}")
     if counts.get("broken", 0) > broken:
         lines[-1] += f"; not shown: {counts['broken'] - broken} broken SHOULD (--level SHOULD)"

@@ -132,3 +132,16 @@ def test_a_named_file_that_cannot_be_read_shows_in_the_status_of_an_export_too(t
         assert run([*command, *sources, "-o", str(tmp_path / "t.csv")]) == 1
         assert "diary.txt" in capsys.readouterr().err
     assert (tmp_path / "t.csv").is_file()
+
+
+def test_hints_are_counted_apart(tmp_path, capsys):
+    listed = [
+        ("client", {"jsonrpc": "2.0", "id": 5, "method": "resources/list"}),
+        ("server", {"jsonrpc": "2.0", "id": 5, "result": {"resources": [{"uri": "a://b"}]}}),
+    ]
+    file = str(make_trace([*initialize({}), *listed]).save(tmp_path / "a.jsonl"))
+    assert run(["check", file, "--rule", "schema", "--hints"]) == 0
+    *_, hint, counts = capsys.readouterr().out.splitlines()
+    assert hint.endswith("MUST schema.result [server] result.resources[0].name is absent")
+    assert counts.startswith("1 trace: 0 broken, ")
+    assert counts.endswith(" unexercised, 1 hint")
