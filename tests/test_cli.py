@@ -96,6 +96,8 @@ def test_version(capsys):
         ("compare bundled:opencode --by nonsense", "--by: nonsense is none of client, client_version"),
         ("compare bundled:opencode --party nobody", "--party: nobody is none of client, server"),
         ("diff one", "Missing argument 'B'"),
+        ("diff missing.jsonl {}", "no such file"),  # 1 says that they differ
+        ("diff {x {}", "no JSON to compare"),
         ("diff a b --party nobody", "--party: nobody is none of client, server"),
         ("reach", "Missing argument 'PATH...'"),
         ("timeline", "Missing argument 'TRACE'"),
@@ -133,8 +135,6 @@ def test_wrong_use_is_one_line_and_2(line, says, capsys, tmp_path, monkeypatch):
         ("read nothing-*.jsonl", "no file matches"),
         ("read bundled:opencode --client nobody", "no capture of client 'nobody'; these captures have: opencode"),
         ("compare missing.jsonl", "no such file"),
-        ("diff missing.jsonl {}", "no such file"),
-        ("diff {x {}", "no JSON to compare"),
         (f"timeline {ROOTS} --instance nobody", "no instance 'nobody'"),
         ("convert missing.jsonl out.jsonl", "no such file"),
         pytest.param("report missing.jsonl -o out", "no such file", marks=NEEDS_LAB),

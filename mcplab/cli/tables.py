@@ -22,7 +22,7 @@ from mcplab.cli.options import (
     left_out,
 )  # fmt: skip
 from mcplab.cli.output import Format, matrix, note, save, say, show
-from mcplab.model import FormatError, TraceError
+from mcplab.model import FormatError, MCPLabError, TraceError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,14 +79,14 @@ def read(
 
 
 def _columns(given: str | None, frame: pd.DataFrame, table: str) -> list[str]:
-    if given is None:
-        return list(BRIEF[table])
-    if given == "all":
-        return list(frame.columns)
+    if given is None or given == "all":
+        return list(frame.columns if given else BRIEF[table])
     wanted = [name.strip() for name in given.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in frame.columns]
     if unknown or not wanted:
-        raise typer.BadParameter(f"no column {', '.join(unknown)}; {table} has {', '.join(frame.columns)}")
+        raise typer.BadParameter(
+            f"no column {', '.join(unknown) or 'is named'}; {table} has {', '.join(frame.columns)}"
+        )
     return wanted
 
 
@@ -168,7 +168,7 @@ def diff(
     ] = None,
     kind: Shown = Format.text,
 ) -> int:
-    """What two traces declare differently. Exit status 1 when they differ.
+    """What two traces declare differently. Exit status 1 when they differ, 2 when one cannot be read.
 
     A or B may be a JSON object in place of a file: '{"roots":{}}'.
     """
@@ -176,21 +176,21 @@ def diff(
 
     if party is not None:
         _known([party], comparison.PLACES, "--party")
-    left, right = _side(a), _side(b)
-    if party is None and "json" in (left[0], right[0]):
+    if party is None and "{" in (a.lstrip()[:1], b.lstrip()[:1]):
         party = "client"  # a bare object does not say whose it is
-    frame = comparison.diff(left[1], right[1], party=party)
+    try:
+        frame = comparison.diff(_side(a), _side(b), party=party)
+    except MCPLabError as error:
+        raise typer.BadParameter(str(error)) from None
     if len(frame) or kind is not Format.text:
         show(frame, kind)
     return int(len(frame) > 0)
 
 
-def _side(given: str) -> tuple[str, Any]:
+def _side(given: str) -> Any:
     from mcplab.model import JsonText
 
-    if given.lstrip().startswith("{"):
-        return "json", JsonText(given)
-    return "trace", capture(given)
+    return JsonText(given) if given.lstrip().startswith("{") else capture(given)
 
 
 def reach(

@@ -188,7 +188,7 @@ def _connector(
     try:
         command = shlex.split(target) if isinstance(target, str) else [str(word) for word in target]
     except ValueError as error:
-        raise HandshakeError(f"the command {target!r} cannot be split: {error}; give a list") from None
+        raise HandshakeError(f"the command {target!r} cannot be split: {error}; give its words one by one") from None
     if not command:
         raise HandshakeError("no target: give an http(s) address, a command or DEMO")
 
