@@ -305,8 +305,10 @@ def cli_page() -> str:
     parts = [
         "# Command line\n",
         "What `mcplab COMMAND --help` says; `scripts/make_docs.py` writes this page.\n",
-        "Exit status: 0 fine; 1 it failed (`diff`: they differ); 2 wrong use (`diff`: one cannot be read). "
-        "What went wrong is one line on stderr.\n",
+        (
+            "Exit status: 0 fine; 1 it failed (`diff`: they differ); 2 wrong use (`diff`: one cannot be read). "
+            "What went wrong is one line on stderr.\n"
+        ),
         "Control characters in names from a trace are shown as escapes.\n",
         _help(group, "mcplab"),
     ]
