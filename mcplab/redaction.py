@@ -16,6 +16,8 @@ every other byte stay. Masked unless ``keep_secrets``:
   ``name: value``, ``name=value`` and ``--name value`` with such a name; a private key from BEGIN to END, also
   over the lines of stderr or unparsed text (300 at most: one that has no end was only spoken of).
 
+A terminal's colours between the words hide no name.
+
 More, with ``redact=``, a list of words:
 
 - ``KEY``: a member, header, query member or variable of that name (case, ``_`` and ``-`` do not count), with every
@@ -39,20 +41,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from mcplab import jsontext
-from mcplab.credentials import (
-    BEARER,
-    CURL_USER,
-    KEY_ENDS,
-    SHAPES,
-    OpenKeys,
-    curl_users,
-    is_secret,
-    is_secret_header,
-    is_secret_member,
-    normal,
-    private_keys,
-)
+from mcplab import credentials, jsontext
+from mcplab.credentials import BEARER, COLOUR, CURL_USER, KEY_ENDS, SHAPES, OpenKeys, curl_users, normal, private_keys
 from mcplab.model import UsageError
 
 MASK: Final = "***"
@@ -249,6 +239,8 @@ class Masks:
             found += curl_users(text)
         for pattern in self._patterns:
             found += [hit.span() for hit in pattern.finditer(text)]
+        if (plain := COLOUR.sub(lambda hit: " " * len(hit[0]), text)) != text:  # a colour hides no name
+            found += [span[:2] for span in self._parts(plain, place, prose=prose, depth=depth)]
         outside = [
             (start, end, place)
             for start, end in _joined(found)
@@ -301,11 +293,11 @@ class Masks:
         return found
 
     def _secret(self, name: str) -> bool:
-        return (self.defaults and is_secret(name)) or normal(name) in self._keys
+        return (self.defaults and credentials.is_secret(name)) or normal(name) in self._keys
 
     def _member(self, name: str) -> bool:
         name = unquote(name)
-        return (self.defaults and is_secret_member(name)) or normal(name) in self._keys
+        return (self.defaults and credentials.is_secret_member(name)) or normal(name) in self._keys
 
     # JSON ----------------------------------------------------------------------------------------
 
@@ -391,7 +383,7 @@ class Masks:
             if steps[-1] in ("method", "exchange"):
                 return []
         if top is not None:
-            known = name is not None and self.defaults and is_secret(name)
+            known = name is not None and self.defaults and credentials.is_secret(name)
             asked = name is not None and normal(name) in self._keys
             curl = self._curl and CURL_USER.fullmatch(option) is not None and ":" in text[start:end]
             if top.all or known or asked or curl or (bool(self._paths) and self._on_path(inner)):
@@ -430,7 +422,7 @@ class Masks:
     def _header(self, text: str, start: int, end: int, name: str, label: str) -> list[Span]:
         argument = name.removeprefix("mcp-param-")  # an argument's copy goes with it
         asked = not self._keys.isdisjoint((normal(name), normal(argument))) or self._given(name)
-        if asked or (self.defaults and (is_secret_header(name) or is_secret(argument))):
+        if asked or (self.defaults and (credentials.is_secret_header(name) or credentials.is_secret(argument))):
             scheme = _SCHEME.match(text, start, end)
             start = scheme.end() if scheme else start
             return [] if text[start:end] == MASK else [(start, end, label)]

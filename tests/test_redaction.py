@@ -403,3 +403,32 @@ def test_the_command(tmp_path, capsys):
     assert run(["redact", str(path), "--redact", "/(/"]) == 2
     assert run(["redact", str(tmp_path / "none")]) == 1
     assert path.read_text().endswith('token=a b"}\n')
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("\x1b[31mtoken=hunter2 x", "\x1b[31mtoken=*** x"),
+        ("\x1b[1mAuthorization:\x1b[0m Bearer hunter2", "\x1b[1mAuthorization:\x1b[0m Bearer ***"),
+        ("\x1b[1mapi_key\x1b[0m=hunter2\x1b[0m x=1", "\x1b[1mapi_key\x1b[0m=***\x1b[0m x=1"),
+        ("\x1b(B\x1b[mtoken: hunter2", "\x1b(B\x1b[mtoken: ***"),
+        ("\x9b31mtoken=hunter2", "\x9b31mtoken=***"),
+        ("[31mtoken=hunter2[0m", "[31mtoken=***[0m"),  # the log dropped the escape itself
+        ('\x1b[32m"token"\x1b[39m: \x1b[33m"hunter2"\x1b[39m', '\x1b[32m"token"\x1b[39m: \x1b[33m"***"\x1b[39m'),
+        (
+            "\x1b[36mGET\x1b[0m http://h/p?access_token=hunter2&x=1",
+            "\x1b[36mGET\x1b[0m http://h/p?access_token=***&x=1",
+        ),
+        ("\x1b[31mmonkey=banana [5m tokens", "\x1b[31mmonkey=banana [5m tokens"),
+    ],
+)
+def test_colours_hide_no_name(text, wanted):
+    assert masked(text) == wanted
+    assert masked(wanted) == wanted
+    line = json.dumps({"kind": "stderr", "seq": 1, "conn": "c1", "raw": text})
+    assert json.loads(masked(line, event=True))["raw"] == wanted
+
+
+def test_colours_without_end_take_no_time():
+    for text in ("\x1b[31m" * 50_000, "\x1b[" * 100_000, "[" * 200_000, "[0" * 100_000, "\x1b[0" * 100_000 + "m"):
+        assert masked(f"token {text} x=1").startswith("token ")  # a limit only a hang reaches
