@@ -58,7 +58,9 @@ BEARER: Final = re.compile(
     r"\bauthorization(?:\\?[\"'])?\s{0,9}:\s{0,9}(?:\\?[\"'])?(?:bearer|basic|digest|token)\s{1,9}([^\s\"'\\,;<>{}$\[]+)",
     re.IGNORECASE,
 )
-COLOUR: Final = re.compile(r"(?:\x1b\[|\x9b)[0-?]{0,40}[@-~]|\x1b[()][0-9A-Za-z]|\[[0-9;]{1,40}m")
+COLOUR: Final = re.compile(  # one set of first characters, so that the rest of a text is passed over fast
+    r"[\x1b\x9b[](?:(?<=\x1b)\[[0-?]{0,40}[@-~]|(?<=\x1b)[()][0-9A-Za-z]|(?<=\x9b)[0-?]{0,40}[@-~]|(?<=\[)[0-9;]{1,40}m)"
+)
 """Colours and cursor moves of a terminal (ECMA-48), those of a log that dropped the escape itself too."""
 KEY_BEGINS: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 KEY_ENDS: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
