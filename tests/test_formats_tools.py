@@ -51,6 +51,14 @@ def test_claude_runs_of_a_server_are_connections() -> None:
     assert record.events[0].label == "db"
 
 
+def test_claude_a_terminal_s_colours_are_no_part_of_the_log() -> None:
+    plain = [claude(0, f"Message from client: {HELLO}"), claude(1, f"Message from server: {HI}")]
+    coloured = [f"\x1b[34m{line}\x1b[0m" for line in plain]
+    one, two = ([(e.kind, e.conn, e.ts, e.dir) for e in read(*lines).events] for lines in (plain, coloured))
+    assert [event[1] for event in one] == ["db"] * 3
+    assert one == two
+
+
 def test_claude_two_runs_at_once_are_told_apart_by_ids() -> None:
     record = read(
         claude(0, "Server started and connected successfully"),

@@ -51,7 +51,7 @@ def read(source: Source, *, tz: str | None = None) -> Record:
     """Read the log. Connections are named by their server: ``files``, ``files#2`` for the next run of it."""
     builder = Builder(source, NAME, transport="stdio")
     local = clock.zone(tz)
-    lines = text.lines(source.data)
+    lines = [text.ANSI.sub("", line) if line[:1] == "\x1b" else line for line in text.lines(source.data)]
     log = _Log(builder)
     log.first = next((log.server(entry[2], entry[3]) for line in lines if (entry := _ENTRY.match(line))), "")
     for number, line in enumerate(lines, 1):
