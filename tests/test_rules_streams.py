@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from typing import Any
+
 import pytest
 
 from mcplab import Trace, check, make_trace
@@ -122,3 +126,29 @@ def test_an_example_by_hand_is_judged_like_one_of_the_catalogue() -> None:
     rule = "lifecycle.initialized-sent"
     assert set(check(make_trace(said), rules=rule)["verdict"]) == {"unknown"}
     assert set(check(make_trace([*said, {"kind": "close"}]), rules=rule)["verdict"]) == {"broken"}
+
+
+def test_a_body_in_another_coding_is_no_utf8_however_many_alike_came_before() -> None:
+    def posts(coding: str, number: int) -> list[Any]:
+        answer = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"tools": [], "x": "é"}}, ensure_ascii=False)
+        body = {"raw_b64": base64.b64encode(answer.encode(coding)).decode()}
+        http = {"status": 200, "headers": {"content-type": "application/json"}}
+        return [
+            ("client", {"jsonrpc": "2.0", "id": number, "method": "tools/list"}),
+            {"kind": "http", "dir": "s2c", "http": http, **body},
+        ]
+
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "a", "version": "1"}}
+    begin = [
+        ("client", {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}),
+        ("server", {"jsonrpc": "2.0", "id": 0, "result": result}),
+        ("client", {"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ]
+    alike = [each for n in range(1, 40) for each in posts("utf-8", n)]
+    for coding, said in (("utf-8", None), ("utf-16", "utf-16"), ("latin-1", "cp1252")):
+        trace = make_trace([*begin, *alike, *posts(coding, 40)], transport="http")
+        found = check(trace, rules="jsonrpc.utf8")
+        broken = found[found["verdict"] == "broken"]
+        assert broken["detail"].tolist() == ([] if said is None else [f"a message in {said}"])
+        assert broken["seq"].tolist() == ([] if said is None else [trace.events["seq"].max()])

@@ -93,7 +93,7 @@ class Keyring:
             return ()
         exchange = post.exchange
         status = exchange.status
-        if kind in ("text", "sse") or status == 404 or exchange.method == "DELETE":
+        if kind in ("text", "sse") or status == 404 or exchange.method == "DELETE" or event.raw_b64:
             return None
         if "sessions.over" in session.memory or "sessions.dead" in session.instance.memory:
             return None

@@ -14,7 +14,7 @@ from mcplab.rulebook.facts import Fact
 from mcplab.rulebook.outcome import KEPT, UNKNOWN, Outcome, broken
 
 _REFUSED: Final = (-32600, -32700)
-_OTHER_CODINGS: Final = ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "latin-1")
+_CODINGS: Final = ("utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "latin-1")
 
 
 def _refused(m: Fact) -> list[Fact]:
@@ -60,7 +60,7 @@ def accepted(m: Fact) -> Outcome:
 
 def utf8(m: Fact) -> Outcome:
     """Only bytes that read as a message in another coding are one: a stray line of a log is none."""
-    if m.kind != "text":
+    if m.kind not in ("text", "http-request", "http-response"):
         return KEPT
     coded = getattr(m.event, "raw_b64", UNSET)
     if not isinstance(coded, str):
@@ -69,11 +69,11 @@ def utf8(m: Fact) -> Outcome:
         data = base64.b64decode(coded, validate=True)
     except (binascii.Error, ValueError):
         return None
-    for coding in _OTHER_CODINGS:
+    for coding in _CODINGS:
         try:
             value = msgspec.json.decode(data.decode(coding).strip().lstrip("\ufeff"))
         except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
             continue
         if isinstance(value, dict) and value.get("jsonrpc", ABSENT) == "2.0":
-            return broken(f"a message in {coding}")
+            return broken(f"a message in {coding}") if coding != "utf-8" else None
     return None
