@@ -372,6 +372,9 @@ def test_charts_and_tables_go_to_files(tmp_path):
     assert run(["compare", "bundled:opencode", "-o", str(tmp_path / "matrix.svg")]) == 0
     assert "<svg" in (tmp_path / "matrix.svg").read_text(encoding="utf-8")
     assert run(["timeline", ROOTS, "-o", str(tmp_path / "time.png")]) == 0
+    for given in ((), ("--axis", "seq")):
+        assert run(["timeline", ROOTS, *given, "-o", str(tmp_path / "time.svg")]) == 0
+        assert "1 capture of 1 client in 1 release (2026-11-30); input SHA-256 " in (tmp_path / "time.svg").read_text()
     assert (tmp_path / "time.png").read_bytes().startswith(b"\x89PNG")
     assert run(["reach", "roots", "-t", "bundled:opencode", "-o", str(tmp_path / "reach.csv")]) == 0
     assert (

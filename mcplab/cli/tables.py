@@ -140,11 +140,10 @@ def compare(
     by_keys = keys if len(keys) > 1 else keys[0]
     frame = tiers.compare(found, by=by_keys, party=party, tier=tier, long=long, claims=claimed(claims))
     if output is not None and _drawn(output) and not long:
-        from mcplab import plots, stories
-        from mcplab.provenance import caption
+        from mcplab import plots, provenance, stories
 
         title = stories.headline(frame) if tier == "observed" else None
-        save(plots.declarations(frame, title=title, caption=caption(found)), output)
+        save(plots.declarations(frame, title=title, caption=provenance.caption(found)), output)
     elif output is not None:
         save(frame, output)
     elif kind is Format.text and not long:
@@ -272,15 +271,16 @@ def timeline(
     seconds = step_seconds if step_seconds is not None else strips.step_for(one, steps)
     frame = bins.timeline(one, steps=steps, step_seconds=seconds, end=end, instance=instance, axis=axis)
     if output is not None and _drawn(output):
-        from mcplab import plots
+        from mcplab import plots, provenance
 
+        source = provenance.caption(one)
         tables = {name: getattr(one, name) for name in ("messages", "http", "events", "exchanges")}
         if instance is not None:
             tables = {name: table[table["instance"] == instance] for name, table in tables.items()}
         if end is not None or (axis == "seq" and strips.has_clock(one)):
-            chart = plots.timeline(frame)  # the strip that was asked for, which no chart of lanes has
+            chart = plots.timeline(frame, caption=source)  # the strip that was asked for, which no chart of lanes has
         else:
-            chart = plots.timeline(tables.pop("messages"), **tables, steps=steps, step_seconds=seconds)
+            chart = plots.timeline(tables.pop("messages"), **tables, steps=steps, step_seconds=seconds, caption=source)
         save(chart, output)
     elif output is not None:
         save(frame, output)
