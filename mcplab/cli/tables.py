@@ -274,12 +274,12 @@ def timeline(
         from mcplab import plots, provenance
 
         source = provenance.caption(one)
-        tables = {name: getattr(one, name) for name in ("messages", "http", "events", "exchanges")}
-        if instance is not None:
-            tables = {name: table[table["instance"] == instance] for name, table in tables.items()}
         if end is not None or (axis == "seq" and strips.has_clock(one)):
             chart = plots.timeline(frame, caption=source)  # the strip that was asked for, which no chart of lanes has
         else:
+            tables = {name: getattr(one, name) for name in ("messages", "http", "events", "exchanges")}
+            if instance is not None:
+                tables = {name: table[table["instance"] == instance] for name, table in tables.items()}
             chart = plots.timeline(tables.pop("messages"), **tables, steps=steps, step_seconds=seconds, caption=source)
         save(chart, output)
     elif output is not None:
