@@ -179,6 +179,7 @@ class Negotiation:
     tried: tuple[str, ...] = ()
     late: Any = ABSENT
     fell_back: str = ""
+    ill_discovered: bool = False
     refused: str = ""
     steps: tuple[Step, ...] = ()
 
@@ -255,7 +256,8 @@ class Negotiation:
             if self.mode != "auto" and isinstance(event.value, dict):
                 # Whoever asked for it may speak this revision without any discovery (2026-07-28, server/discover).
                 return self._accept(event, "modern", self.asked, event.value, wrong)
-            return self._not_modern(event, wrong)
+            ill = isinstance(event.value, dict)  # with such a result a modern mode goes on
+            return replace(self, ill_discovered=ill)._not_modern(event, wrong)
         if isinstance(event, Refused) and recognised(event):
             if event.code == UNSUPPORTED_VERSION:
                 return self._unsupported(event, event.data["supported"])
@@ -336,7 +338,7 @@ class Negotiation:
             return f"the server names {', '.join(names) or 'no version'}: {self._others(names)}"
         if isinstance(event, Refused) and event.code == PARSE_ERROR:
             return "the server could not read the request as JSON: look in the trace at what was sent"
-        if self.fell_back.startswith("the discover result"):
+        if self.ill_discovered:
             return "try mode modern: it goes on with that result"
         if isinstance(event, Ended) or self.mode == "auto":
             return "look at the trace for what the server sent" + (", and at its stderr" if stdio else "")

@@ -37,6 +37,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
@@ -218,7 +219,7 @@ class Masks:
             return self._spans(text, place=place, depth=depth)
         return self._parts(text, place, prose=prose, depth=depth)
 
-    def _parts(self, text: str, place: str, *, prose: bool, depth: int = 0) -> list[Span]:
+    def _parts(self, text: str, place: str, *, prose: bool, depth: int = 0, coloured: bool = True) -> list[Span]:
         """Secrets inside text that is no JSON: addresses, patterns; in prose also names with their values."""
         found: list[tuple[int, int]] = []
         inside: list[Span] = []
@@ -239,8 +240,15 @@ class Masks:
             found += curl_users(text)
         for pattern in self._patterns:
             found += [hit.span() for hit in pattern.finditer(text)]
-        if (plain := COLOUR.sub(lambda hit: " " * len(hit[0]), text)) != text:  # a colour hides no name
-            found += [span[:2] for span in self._parts(plain, place, prose=prose, depth=depth)]
+        for fill in ("", " ") if coloured and COLOUR.search(text) else ():  # a colour hides no name and ends no value
+            ends, ahead = [0], [0]  # where in the plain text a colour was, and how far the text is ahead from there on
+            for hit in COLOUR.finditer(text):
+                ahead.append(ahead[-1] + len(hit[0]) - len(fill))
+                ends.append(hit.end() - ahead[-1])
+            plain = self._parts(COLOUR.sub(fill, text), place, prose=prose, depth=depth, coloured=False)
+            found += [
+                (a + ahead[bisect_right(ends, a) - 1], b + ahead[bisect_right(ends, b - 1) - 1]) for a, b, _ in plain
+            ]
         outside = [
             (start, end, place)
             for start, end in _joined(found)

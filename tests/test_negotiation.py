@@ -471,6 +471,10 @@ def test_a_discover_result_that_is_no_object():
     game, _ = play("2026-07-28")
     (failed,) = game.feed(Result(["tools"]))
     assert failed.what == "server/discover: its result is an array, not an object"
+    game, _ = play("auto")
+    game.feed(Result(["tools"]))
+    (failed,) = game.feed(Refused(-32601, "Method not found"))
+    assert "modern" not in failed.advice  # a modern mode would get no further with that
 
 
 def test_shapes():

@@ -419,6 +419,9 @@ def test_the_command(tmp_path, capsys):
             "\x1b[36mGET\x1b[0m http://h/p?access_token=hunter2&x=1",
             "\x1b[36mGET\x1b[0m http://h/p?access_token=***&x=1",
         ),
+        ("token=hun\x1b[0mter2 x", "token=*** x"),  # nor does one end a value
+        ("\x1b[1mtoken\x1b[0m: hun\x1b[7mter\x1b[0m2\x1b[0m x", "\x1b[1mtoken\x1b[0m: ***\x1b[0m x"),
+        ("[36mINFO[0m token=hun[7mter2 x", "[36mINFO[0m token=*** x"),
         ("\x1b[31mmonkey=banana [5m tokens", "\x1b[31mmonkey=banana [5m tokens"),
     ],
 )

@@ -172,24 +172,20 @@ def diff(
     A or B may be a JSON object in place of a file: '{"roots":{}}'.
     """
     import mcplab.comparison as comparison
+    from mcplab.model import JsonText
 
     if party is not None:
         _known([party], comparison.PLACES, "--party")
-    if party is None and "{" in (a.lstrip()[:1], b.lstrip()[:1]):
-        party = "client"  # a bare object does not say whose it is
     try:
-        frame = comparison.diff(_side(a), _side(b), party=party)
+        sides = [JsonText(each) if each.lstrip()[:1] == "{" else capture(each) for each in (a, b)]
+        if party is None and any(isinstance(side, JsonText) for side in sides):
+            party = "client"  # a bare object does not say whose it is
+        frame = comparison.diff(*sides, party=party)
     except MCPLabError as error:
         raise typer.BadParameter(str(error)) from None
     if len(frame) or kind is not Format.text:
         show(frame, kind)
     return int(len(frame) > 0)
-
-
-def _side(given: str) -> Any:
-    from mcplab.model import JsonText
-
-    return JsonText(given) if given.lstrip().startswith("{") else capture(given)
 
 
 def reach(
