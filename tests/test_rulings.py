@@ -244,6 +244,12 @@ def test_a_breach_of_a_client_that_nobody_knows(tmp_path):
     assert '"method":"tools/list"' in repr(stories.behind(traces))
 
 
+def test_a_client_without_a_name_is_told_of_what_it_broke_too(tmp_path):
+    first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": []}}
+    traces = Traces([read_trace(make_trace([("client", first)]).save(tmp_path / "bad.jsonl"))])
+    assert "\na client without a name: 1 of 1 instance; lifecycle." in repr(stories.broken_by_client(traces))
+
+
 def test_nothing_is_said_where_nothing_is_broken(tmp_path):
     traces = Traces([read_trace(stories.play("handshake\nclose").save(tmp_path / "fine.jsonl"))])
     assert "none was broken, so there is no chart" in repr(stories.breach_chart(traces, str(tmp_path / "chart")))

@@ -108,15 +108,16 @@ def behind(traces: Traces, rule: str | None = None) -> Told:
 def broken_by_client(traces: Traces) -> Told:
     """Each client release that broke a rule itself: which, in how many of its instances, a message that shows it."""
     found = traces.findings.merge(_who(traces), on=["trace", "instance"], how="left")
-    whole = found.drop_duplicates(["trace", "instance"]).groupby(["client", "client_version"], dropna=False).size()
-    mine = found[(found["verdict"] == "broken") & (found["party"] == "client")]
     blocks: list[Any] = []
-    for who, rows in mine.groupby(["client", "client_version"], dropna=False, sort=True):
-        runs = len(rows.drop_duplicates(["trace", "instance"]))
+    for who, seen in found.groupby(["client", "client_version"], dropna=False, sort=True):
+        rows = seen[(seen["verdict"] == "broken") & (seen["party"] == "client")]
+        if rows.empty:
+            continue
+        runs, whole = (len(each.drop_duplicates(["trace", "instance"])) for each in (rows, seen))
         firsts = rows.drop_duplicates("rule")
         places = [f"{one.trace}#{one.seq}" for one in firsts.itertuples()]
         blocks.append(
-            (Name(_label(*who)), f": {runs} of {count(int(whole[who]), 'instance')}; ", *series(sorted(firsts["rule"])),
+            (Name(_label(*who)), f": {runs} of {count(whole, 'instance')}; ", *series(sorted(firsts["rule"])),
              "; for example ", *series(places), ":")
         )  # fmt: skip
         blocks += [exchange_of(traces[str(one.trace)], int(str(one.seq)), rows) for one in firsts.itertuples()]
